@@ -1,0 +1,67 @@
+"""The frame of a chapter: is its framework here, and with which versions was it last run?"""
+
+from collections.abc import Callable
+from importlib import metadata
+
+from IPython import get_ipython
+
+from helpers.devices import NAMES, import_quietly
+
+_REPAIRS = {
+    ModuleNotFoundError: "It is not installed here, or has no build for this platform and Python.",
+    OSError: "A library of the system is missing; the README says which ones the frameworks need.",
+}
+
+
+_missing = ""
+
+
+def require(framework: str | None = None) -> None:
+    """Import ``framework``, its start-up log held back. Where it cannot be used, say why and skip
+    what follows.
+
+    Skipped cells print one line in place of running, up to the next cell that calls
+    ``chapter.require``; without a framework, that call ends the skipping.
+    """
+    global _missing
+    _missing = ""
+    if framework is None:
+        return
+    name = NAMES[framework]
+    try:
+        import_quietly(framework)
+    except Exception as error:  # a broken installation can raise anything
+        repair = next((text for kind, text in _REPAIRS.items() if isinstance(error, kind)), "")
+        print(f"{name} cannot be used here: {type(error).__name__}: {error}")
+        print(
+            f"{repair} The cells that need {name} are skipped; all others work without it.".lstrip()
+        )
+        print("After a repair, restart the kernel and run this notebook again.")
+        _missing = name
+        _register(_skip)
+    else:
+        print(f"{name} is ready.")
+
+
+def _register(transformer: Callable[[list[str]], list[str]]) -> None:
+    transformers = get_ipython().input_transformers_cleanup
+    if transformer not in transformers:
+        transformers.append(transformer)
+
+
+def _skip(lines: list[str]) -> list[str]:
+    if not _missing or any("chapter.require(" in line for line in lines):
+        return lines
+    return [f"print('Skipped: {_missing} cannot be used here.')\n"]
+
+
+def versions(*packages: str) -> str:
+    """The installed versions of ``packages`` in one line, for "last verified with"."""
+    return ", ".join(f"{package} {_version(package)}" for package in packages)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "is not installed"

@@ -1,0 +1,154 @@
+"""The drawings that several chapters share. Each comes with a sentence that says what it shows."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+# Okabe and Ito (2008): eight colours that people with a colour vision deficiency can tell apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+ROUNDING = float(np.finfo(np.float32).eps) / 2  # relative rounding error of one float32 operation
+
+
+class Picture:
+    """A drawing as PNG with a text alternative, which stands for it where there are no pictures."""
+
+    def __init__(self, figure: Any, text: str) -> None:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
+        self.png = buffer.getvalue()
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"[picture] {self.text}"
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"image/png": self.png, "text/plain": repr(self)}, {"image/png": {"alt": self.text}}
+
+
+def _figure(width: float, height: float) -> Any:
+    # Figure alone, without pyplot: no global state, no window, nothing shown twice.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def images(pictures: np.ndarray, labels: Sequence[str]) -> Picture:
+    """Draw rows of 784 grey values as 28 x 28 images side by side, each under its label."""
+    figure = _figure(1.1 * len(labels), 1.4)
+    for axes, row, label in zip(figure.subplots(1, len(labels)), pictures, labels, strict=True):
+        axes.imshow(row.reshape(28, 28), cmap="gray_r")
+        axes.set_title(label, fontsize=9)
+        axes.axis("off")
+    return Picture(figure, f"{len(labels)} grey images: {', '.join(labels)}.")
+
+
+def rows(shares: Mapping[str, Sequence[int]]) -> Picture:
+    """Draw the rows of one global batch as boxes, each in the colour of the device that gets it."""
+    batch = max(row for share in shares.values() for row in share) + 1
+    figure = _figure(8, 0.7 + 0.45 * len(shares))
+    axes = figure.subplots()
+    for line, share in enumerate(shares.values()):
+        for row in range(batch):
+            axes.add_patch(_box(row, -line, COLOURS[line] if row in share else "#EEEEEE"))
+    axes.set_xlim(-0.5, batch + 0.5)
+    axes.set_ylim(-len(shares) + 0.8, 1)
+    axes.set_yticks([0.4 - line for line in range(len(shares))], list(shares))
+    axes.set_xticks(np.arange(batch) + 0.4, [str(row) for row in range(batch)])
+    axes.set_xlabel("row of the global batch")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    told = (f"{device} gets rows {', '.join(map(str, share))}" for device, share in shares.items())
+    return Picture(figure, f"A global batch of {batch} rows: {'; '.join(told)}.")
+
+
+def _box(x: float, y: float, colour: str, width: float = 0.8, height: float = 0.8) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x, y), width, height, facecolor=colour, edgecolor="#555555", linewidth=0.6)
+
+
+def losses(curves: Mapping[str, Sequence[float]], x: str = "step") -> Picture:
+    """Draw one loss curve per entry, each with its own marker: equal curves show as such."""
+    figure = _figure(7, 3)
+    axes = figure.subplots()
+    for number, (name, values) in enumerate(curves.items()):
+        axes.plot(
+            range(1, len(values) + 1),
+            values,
+            color=COLOURS[number],
+            marker="o+x^"[number % 4],
+            markersize=11 - 3 * number,
+            fillstyle="none",
+            linewidth=2.5 - 0.8 * number,
+            label=name,
+        )
+    axes.set_xlabel(x)
+    axes.set_ylabel("loss")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend()
+    told = (f"{name} from {v[0]:.2f} to {v[-1]:.2f}" for name, v in curves.items())
+    return Picture(figure, f"Loss over the {x}s: {'; '.join(told)}.")
+
+
+def differences(found: Mapping[str, Sequence[float]], tolerance: float, title: str) -> Picture:
+    """Draw the largest difference of each quantity per step on a log scale, with the tolerance."""
+    figure = _figure(7, 3.2)
+    axes = figure.subplots()
+    floor = 1e-10  # a difference of exactly zero has no place on a log scale: it is drawn here
+    for number, (name, values) in enumerate(found.items()):
+        shown = np.maximum(values, floor)
+        axes.plot(
+            range(1, len(shown) + 1),
+            shown,
+            marker="os^"[number % 3],
+            color=COLOURS[number],
+            label=name,
+        )
+    axes.axhline(tolerance, color="black", linestyle="--", label=f"tolerance {tolerance:.0e}")
+    axes.axhline(ROUNDING, color="grey", linestyle=":", label=f"float32 rounding {ROUNDING:.0e}")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=floor / 2)
+    axes.set_xticks(range(1, max(map(len, found.values())) + 1))
+    axes.set_xlabel("step")
+    axes.set_ylabel(f"largest difference ({floor:.0e}: none)")
+    axes.set_title(title)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    below = max(map(max, found.values())) <= tolerance
+    verdict = "every point lies below the tolerance" if below else "points lie above the tolerance"
+    return Picture(figure, f"{title}: difference per step, log scale; {verdict}.")
+
+
+def processes(frameworks: Mapping[str, Sequence[Sequence[str]]]) -> Picture:
+    """Draw for each framework its processes as frames, the devices in them as coloured boxes."""
+    figure = _figure(9, 2.2)
+    for axes, (name, frames) in zip(
+        figure.subplots(1, len(frameworks)), frameworks.items(), strict=True
+    ):
+        width, device = 2 / len(frames), 0
+        for number, names in enumerate(frames):
+            axes.add_patch(_box(number * width + 0.03, 0, "#F5F5F5", width - 0.06, 1))
+            axes.text((number + 0.5) * width, 0.88, "process", ha="center", va="center", fontsize=9)
+            for place, label in enumerate(names):
+                left = number * width + (place + 0.5) * width / len(names)
+                axes.add_patch(_box(left - 0.36, 0.15, COLOURS[device], 0.72, 0.55))
+                axes.text(
+                    left,
+                    0.42,
+                    label,
+                    ha="center",
+                    va="center",
+                    color="white" if device == 0 else "black",
+                )
+                device += 1
+        axes.set_xlim(0, 2)
+        axes.set_ylim(-0.05, 1.05)
+        axes.set_title(name)
+        axes.axis("off")
+    told = (
+        f"{name}: {' and '.join(device for frame in frames for device in frame)} in "
+        f"{len(frames)} process{'es' * (len(frames) > 1)}"
+        for name, frames in frameworks.items()
+    )
+    return Picture(figure, f"Two simulated devices. {'; '.join(told)}.")

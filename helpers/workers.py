@@ -1,0 +1,224 @@
+"""Two worker processes, one per device, driven from the notebook by ``%%px`` (ipyparallel).
+
+    pair = devices.pair("pytorch")
+    workers.start(pair)
+    %%px
+    ...runs on both workers...
+    workers.stop()
+
+Every process of the workers carries one mark in its environment. A small watcher process waits
+until the notebook's kernel is done with them, however that comes about (``stop``, an error, a
+restart, a kill), and ends each process that carries the mark. So nothing is ever left behind.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from helpers.devices import DeviceError, Pair
+
+_MARK = "HELPERS_WORKERS_MARK"
+_START_AGAIN = "Run the cell with workers.start(...) again, then the cells after it."
+_NOT_RUNNING = f"The two workers are not running. {_START_AGAIN}"
+
+_running: "Workers | None" = None
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Two running workers: ``client`` is the ipyparallel client, ``table`` says who works where.
+
+    ``team["name"]`` fetches the variable ``name`` of both workers, as a list ordered by rank.
+    """
+
+    client: Any
+    watcher: subprocess.Popen[bytes]
+    table: str
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.client[:].pull(name, block=True)
+
+    def __repr__(self) -> str:
+        return self.table
+
+
+def start(pair: Pair) -> Workers:
+    """Start two worker processes, one per device of ``pair``, and route ``%%px`` to them.
+
+    Set in each worker before it imports any framework: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR
+    and a free MASTER_PORT (the names torchrun uses), OMP_NUM_THREADS=1 and CUDA_VISIBLE_DEVICES, so
+    that it sees its own device only. Workers that are already running are replaced. Raises
+    DeviceError when they do not come up; nothing is left then.
+    """
+    global _running
+    import ipyparallel
+    from traitlets.config import Config
+
+    stop()
+    mark = secrets.token_hex(16)
+    folder = tempfile.mkdtemp(prefix="workers-")
+    watcher = subprocess.Popen(
+        [sys.executable, "-m", "helpers.workers", mark, folder],
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # an interrupt of the kernel must not reach the watcher
+    )
+    try:
+        config = Config()
+        config.BaseLauncher.environment = {_MARK: mark, "OMP_NUM_THREADS": "1"}
+        cluster = ipyparallel.Cluster(
+            n=2,
+            controller_ip="127.0.0.1",
+            profile_dir=folder,
+            load_profile=False,
+            config=config,
+            delay=0,
+            shutdown_atexit=False,  # the watcher does it, also after a kill
+            log_level=50,
+        )
+        cluster.start_cluster_sync()
+        client = cluster.connect_client_sync()
+        client.wait_for_engines(2, timeout=60, interactive=False)
+        port, devices = _free_port(), _visible_devices(pair)
+        for rank in client.ids:
+            settings = _settings(rank, port, devices[rank])
+            client[rank].apply_sync(_adopt, settings)
+    except BaseException as error:
+        _end(watcher)
+        if isinstance(error, Exception):
+            raise DeviceError(
+                f"The two workers did not start: {error}. Run this cell again."
+            ) from error
+        raise
+    places = (
+        pair.devices
+        if not pair.simulated
+        else ("CPU, simulated device 0", "CPU, simulated device 1")
+    )
+    table = "\n".join(f"worker {rank} of 2: {place}" for rank, place in enumerate(places))
+    _running = Workers(client, watcher, table)
+    _route_px(client)
+    return _running
+
+
+def stop() -> None:
+    """End the workers, if there are any, and wait until every process of theirs is gone."""
+    global _running
+    if _running is not None:
+        workers, _running = _running, None
+        workers.client.close()
+        _end(workers.watcher)
+
+
+def _end(watcher: subprocess.Popen[bytes]) -> None:
+    watcher.stdin.close()
+    watcher.wait(timeout=30)
+
+
+def _settings(rank: int, port: int, visible_device: str) -> dict[str, str]:
+    loopback = _loopback_interface()
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": "0",  # each worker sees one device, and that one is number 0
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": loopback,
+        "NCCL_SOCKET_IFNAME": loopback,
+        "CUDA_VISIBLE_DEVICES": visible_device,
+    }
+
+
+def _adopt(settings: dict[str, str]) -> None:
+    """Run in a worker: take over its settings, before any cell of its own."""
+    os.environ.update(settings)
+
+
+def _visible_devices(pair: Pair) -> list[str]:
+    """CUDA_VISIBLE_DEVICES of each worker: empty if simulated, else one of the user's."""
+    if pair.simulated:
+        return ["", ""]
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
+    return [entry.strip() for entry in listed[:2]]
+
+
+def _loopback_interface() -> str:
+    """Name of the network interface that never leaves this machine: lo on Linux, lo0 on macOS."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == "127.0.0.1" for address in addresses):
+            return name
+    raise DeviceError("This machine has no loopback network interface: workers cannot talk.")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def _route_px(client: Any) -> None:
+    """Make ``%%px`` of the running notebook reach the workers; outside a notebook do nothing."""
+    from ipyparallel.client.magics import ParallelMagics
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        return
+    view = client[:]
+    view.block = True
+    magics = ParallelMagics(shell, view)
+    magics.stream_output = False  # output comes after the run, ordered by rank
+    magics.progress_after_seconds = -1  # no progress bar
+    magics.signal_on_interrupt = None  # px, below, deals with an interrupt
+    shell.register_magics(magics)
+    run_on_both = shell.find_cell_magic("px")
+
+    def px(line: str, cell: str) -> Any:
+        if _running is None:
+            raise DeviceError(_NOT_RUNNING)
+        try:
+            return run_on_both(line, cell)
+        except BaseException as error:
+            # ipyparallel may hide the interrupt behind an error of its own, as that error's context
+            if KeyboardInterrupt not in (type(error), type(error.__context__)):
+                raise
+            stop()  # one of them may be waiting for ever for the other
+            raise DeviceError(f"Interrupted, so both workers were ended. {_START_AGAIN}") from None
+
+    shell.register_magic_function(px, "cell", "px")
+
+
+def _watch(mark: str, folder: str) -> None:
+    """Wait for the end of standard input (stop() or the kernel's death), then clean up."""
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    quiet_rounds = 0
+    while quiet_rounds < 2:  # a second look catches a process born during the first
+        marked = [process for process in psutil.process_iter() if _carries(process, mark)]
+        for process in marked:
+            process.kill()
+        psutil.wait_procs(marked, timeout=1)
+        quiet_rounds = 0 if marked else quiet_rounds + 1
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _carries(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(_MARK) == mark
+    except (psutil.Error, OSError):  # gone meanwhile, a zombie, or another user's
+        return False
+
+
+if __name__ == "__main__":
+    _watch(sys.argv[1], sys.argv[2])
