@@ -14,7 +14,7 @@ STATE = { pwd; cat requirements.txt pyproject.toml; } | cksum
 .NOTPARALLEL:
 
 help:
-	@echo 'make lab        set up, then open JupyterLab on notebooks/'
+	@echo 'make lab        set up, then open JupyterLab on notebooks/ (to it: make lab ARGS=--no-browser)'
 	@echo 'make test       set up, then verify everything (to pytest: make test ARGS="-k parity")'
 	@echo 'make setup      the set-up alone: .venv with requirements.txt and the helpers package'
 	@echo '                (after make clean also with another Python: make setup PYTHON=/path/to/python)'

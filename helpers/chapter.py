@@ -33,9 +33,7 @@ def require(framework: str | None = None) -> None:
     except Exception as error:  # a broken installation can raise anything
         repair = next((text for kind, text in _REPAIRS.items() if isinstance(error, kind)), "")
         print(f"{name} cannot be used here: {type(error).__name__}: {error}")
-        print(
-            f"{repair} The cells that need {name} are skipped; all others work without it.".lstrip()
-        )
+        print(f"{repair} The cells below that need {name} are skipped.".lstrip())
         print("After a repair, restart the kernel and run this notebook again.")
         _missing = name
         _register(_skip)

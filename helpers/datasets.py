@@ -117,7 +117,7 @@ def _read_idx(path: Path) -> np.ndarray:
 
 
 def starting_weights(seed: int = 0) -> dict[str, np.ndarray]:
-    """Starting weights of the article's 784-128-10 network, float32, equal on every machine.
+    """Starting weights of the article's 784-128-10 network, float32, always the same.
 
     ``hidden_weight`` (784, 128), ``hidden_bias`` (128,), ``output_weight`` (128, 10),
     ``output_bias`` (10,):

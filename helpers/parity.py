@@ -94,6 +94,9 @@ def rejected(one: Run, two: Run, tolerance: float = 1e-6) -> str:
     Raises AssertionError when the check accepts a run that was broken on purpose: then it proves
     nothing.
     """
+    differences(one, two)  # a run that cannot be compared is no control: let it raise
+    if not all(np.isfinite(two.losses)):
+        raise AssertionError("The broken run is no control: its loss is not a number.")
     try:
         check(one, two, tolerance)
     except ParityError as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Okabe and Ito (2008): eight colours that people with a colour vision deficiency can tell apart.
+# From Okabe and Ito (2008): colours that people with a colour vision deficiency can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 ROUNDING = float(np.finfo(np.float32).eps) / 2  # relative rounding error of one float32 operation
 
@@ -79,9 +79,9 @@ def losses(curves: Mapping[str, Sequence[float]], x: str = "step") -> Picture:
             values,
             color=COLOURS[number],
             marker="o+x^"[number % 4],
-            markersize=11 - 3 * number,
+            markersize=11 / (1 + 0.3 * number),
             fillstyle="none",
-            linewidth=2.5 - 0.8 * number,
+            linewidth=2.5 / (1 + number),
             label=name,
         )
     axes.set_xlabel(x)
@@ -107,12 +107,12 @@ def differences(found: Mapping[str, Sequence[float]], tolerance: float, title: s
             label=name,
         )
     axes.axhline(tolerance, color="black", linestyle="--", label=f"tolerance {tolerance:.0e}")
-    axes.axhline(ROUNDING, color="grey", linestyle=":", label=f"float32 rounding {ROUNDING:.0e}")
+    axes.axhline(ROUNDING, color="grey", linestyle=":", label=f"float32 near 1: {ROUNDING:.0e}")
     axes.set_yscale("log")
     axes.set_ylim(bottom=floor / 2)
     axes.set_xticks(range(1, max(map(len, found.values())) + 1))
     axes.set_xlabel("step")
-    axes.set_ylabel(f"largest difference ({floor:.0e}: none)")
+    axes.set_ylabel(f"largest difference (none is drawn at {floor:.0e})")
     axes.set_title(title)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     below = max(map(max, found.values())) <= tolerance

@@ -56,9 +56,9 @@ def start(pair: Pair) -> Workers:
     """Start two worker processes, one per device of ``pair``, and route ``%%px`` to them.
 
     Set in each worker before it imports any framework: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR
-    and a free MASTER_PORT (the names torchrun uses), OMP_NUM_THREADS=1 and CUDA_VISIBLE_DEVICES, so
-    that it sees its own device only. Workers that are already running are replaced. Raises
-    DeviceError when they do not come up; nothing is left then.
+    and a free MASTER_PORT (the names torchrun uses), OMP_NUM_THREADS=1, CUDA_VISIBLE_DEVICES, so
+    that it sees its own device only, and the loopback interface for gloo and NCCL. Workers that are
+    already running are replaced. Raises DeviceError when they do not come up; nothing is left then.
     """
     global _running
     import ipyparallel

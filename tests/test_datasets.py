@@ -113,7 +113,7 @@ def test_starting_weights_are_fixed_and_fit_the_network():
     again, other = datasets.starting_weights(), datasets.starting_weights(seed=1)
     assert all((weights[name] == again[name]).all() for name in weights)
     assert (weights["hidden_weight"] != other["hidden_weight"]).any()
-    # NumPy promises the stream of a seeded PCG64 generator: the same figures on every machine.
+    # A NumPy that draws other numbers from the same seed would change every stored output.
     assert weights["hidden_weight"][0, 0] == np.float32(0.02221812)
 
 

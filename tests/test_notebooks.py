@@ -39,6 +39,7 @@ IGNORED: dict[tuple[str, str], str] = {
     ("04_mxnet", "s1-detect"): "what the machine has",
     ("04_mxnet", "versions"): "the versions installed",
     ("05_summary", "mxnet-pair"): "which devices: a fact of the machine",
+    ("05_summary", "pytorch-pair"): "which devices: a fact of the machine",
     ("05_summary", "pytorch-start"): "which devices: a fact of the machine",
     ("05_summary", "tensorflow-pair"): "which devices: a fact of the machine",
     ("05_summary", "versions"): "the versions installed",
@@ -346,6 +347,15 @@ def test_same_sections_in_each_framework() -> None:
 
 def test_ignored_cells_are_listed_with_a_reason() -> None:
     assert unlisted_or_stale({p.stem: load(p) for p in PATHS}, IGNORED) == []
+
+
+def test_what_the_pytorch_workers_repeat_is_unchanged() -> None:
+    """§3 of the PyTorch chapter says that it repeats cells of §2 with %%px above them."""
+    sources = {cell["id"]: cell["source"] for cell in load(FOLDER / "03_pytorch.ipynb")["cells"]}
+    for name in ("model", "weights", "loop"):
+        own = sources[f"s2-{name}-define"].split("\n\n\n")[-1]
+        repeated = sources[f"s3-{name}"].removeprefix("%%px\n").split("\n\n\n")[-1]
+        assert repeated == own
 
 
 # --- the rules can fail ---

@@ -90,3 +90,10 @@ def test_negative_control_returns_the_sentence_or_fails():
     assert "the loss differs" in parity.rejected(run_of(), run_of(loss={0: 9.0}))
     with pytest.raises(AssertionError, match="proves nothing"):
         parity.rejected(run_of(), run_of())
+
+
+def test_a_run_that_cannot_be_compared_is_no_negative_control():
+    with pytest.raises(parity.ParityError, match="Cannot compare"):
+        parity.rejected(run_of(), parity.Run())
+    with pytest.raises(AssertionError, match="not a number"):
+        parity.rejected(run_of(), run_of(loss={1: float("nan")}))
