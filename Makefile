@@ -10,7 +10,7 @@ RUN = PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python -m
 # What .venv was made from, and where. When .venv/ready holds the same, there is nothing to do.
 STATE = { pwd; cat requirements.txt pyproject.toml; } | cksum
 
-.PHONY: help lab setup test notebooks lint clean
+.PHONY: help lab setup test notebooks lint benchmark clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo '                (after make clean also with another Python: make setup PYTHON=/path/to/python)'
 	@echo 'make notebooks  run the chapters and store their outputs (one: NOTEBOOKS=notebooks/03_pytorch.ipynb)'
 	@echo 'make lint       check the style of the code and the notebook files'
+	@echo 'make benchmark  time the survey and its parts'
 	@echo 'make clean      remove .venv and caches'
 
 lab: setup
@@ -39,6 +40,9 @@ lint: setup
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) $(STRIP) --verify $(NOTEBOOKS) || { echo 'Run make notebooks for the files named above.' >&2; exit 1; }
+
+benchmark: setup
+	@$(RUN) tests.benchmark $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .coverage

@@ -5,7 +5,7 @@ from importlib import metadata
 
 from IPython import get_ipython
 
-from helpers.devices import NAMES, import_quietly
+from helpers.frameworks import NAMES, import_quietly
 
 _REPAIRS = {
     ModuleNotFoundError: "It is not installed here, or has no build for this platform and Python.",

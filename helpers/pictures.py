@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import psutil
+
+from helpers.devices import Survey
+from helpers.frameworks import NAMES
 
 # From Okabe and Ito (2008): colours that people with a colour vision deficiency can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -152,3 +156,35 @@ def processes(frameworks: Mapping[str, Sequence[Sequence[str]]]) -> Picture:
         for name, frames in frameworks.items()
     )
     return Picture(figure, f"Two simulated devices. {'; '.join(told)}.")
+
+
+_ON_CPU = "TensorFlow CPU:0, CPU:1\n  PyTorch two processes\n  MXNet cpu(0), cpu(1)"
+
+
+def machine(found: Survey) -> Picture:
+    """Draw the memory of this machine and of each card, and what each framework calls them."""
+    gib = 2**30
+    host = psutil.virtual_memory()
+    bars = [("CPU", host.total / gib, (host.total - host.available) / gib, _ON_CPU)]
+    for card, row in zip(found.cards, found.rows()[1:], strict=True):
+        total = card.total or 0  # unknown memory: a bar without length
+        used = total - (total if card.free is None else card.free)
+        names = zip(found.sights, row[-len(found.sights) :], strict=True)
+        calls = ", ".join(f"{NAMES[sight.framework]} {name}" for sight, name in names)
+        bars.append((f"GPU {card.number}: {card.name}", total / 1024, used / 1024, calls))
+    figure = _figure(9, 0.9 + 0.6 * len(bars))
+    axes = figure.subplots()
+    for line, (_, total, used, calls) in enumerate(bars):
+        axes.add_patch(_box(0, -line - 0.3, "#EEEEEE", total, 0.6))
+        axes.add_patch(_box(0, -line - 0.3, COLOURS[line % 2], used, 0.6))
+        axes.text(total, -line, f"  {calls}", va="center", fontsize=9)
+    longest = max(total for _, total, _, _ in bars)
+    axes.set_xlim(0, 1.7 * longest)  # room for the names behind the bars
+    axes.set_ylim(-len(bars) + 0.5, 0.5)
+    axes.set_yticks([-line for line in range(len(bars))], [bar[0] for bar in bars])
+    axes.set_xlabel("memory in GiB, the coloured part is in use")
+    axes.spines[["top", "right"]].set_visible(False)
+    told = "; ".join(
+        f"{name} {used:.1f} of {total:.1f} GiB in use" for name, total, used, _ in bars
+    )
+    return Picture(figure, f"Memory of this machine: {told}.")

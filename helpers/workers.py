@@ -12,6 +12,7 @@ restart, a kill), and ends each process that carries the mark. So nothing is eve
 """
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -147,8 +148,13 @@ def _visible_devices(pair: Pair) -> list[str]:
     """CUDA_VISIBLE_DEVICES of each worker: empty if simulated, else one of the user's."""
     if pair.simulated:
         return ["", ""]
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
-    return [entry.strip() for entry in listed[:2]]
+    numbers = [
+        int(re.search(r"\d+", str(device))[0]) for device in pair.devices
+    ]  # of cuda:1, gpu(1)
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is None:
+        return [str(number) for number in numbers]
+    return [listed.split(",")[number].strip() for number in numbers]
 
 
 def _loopback_interface() -> str:

@@ -1,5 +1,7 @@
 """What several tests share."""
 
+from pathlib import Path
+
 import psutil
 
 
@@ -14,3 +16,7 @@ def processes_with(variable: str, value: str | None = None) -> list[psutil.Proce
         if variable in environment and value in (None, environment[variable]):
             found.append(process)
     return found
+
+
+# For processes that a test starts with a PYTHONPATH of its own.
+HELPERS_ON_PATH = str(Path(__file__).parents[1])

@@ -1,4 +1,4 @@
-"""The pair of a chapter is really two devices; the survey has an answer in every case."""
+"""The pair of a chapter is really two devices, or it is refused."""
 
 import importlib.util
 import json
@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from helpers import devices
+from helpers import devices, frameworks, workers
+from helpers.frameworks import MODULES, NAMES, Seen, Sight
 
 SHOW = (
     "print('ANSWER', json.dumps([pair.simulated, [str(d) for d in pair.devices], pair.sentence]))"
@@ -27,8 +28,8 @@ def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def skip_without(framework: str) -> None:
-    if importlib.util.find_spec(devices.MODULES[framework]) is None:
-        pytest.skip(f"{devices.NAMES[framework]} is not installed here")
+    if importlib.util.find_spec(MODULES[framework]) is None:
+        pytest.skip(f"{NAMES[framework]} is not installed here")
 
 
 def answer(process: subprocess.CompletedProcess[str]) -> list:
@@ -50,7 +51,7 @@ def test_without_gpus_the_pair_is_simulated_and_says_so(framework, expected):
     code = f"for again in range(2): pair = devices.pair({framework!r})\n{SHOW}"
     simulated, names, sentence = answer(fresh(code, CUDA_VISIBLE_DEVICES=""))
     assert simulated and names == expected
-    assert sentence.startswith(f"Simulated: {devices.NAMES[framework]} can use no GPU (")
+    assert sentence.startswith(f"Simulated: {NAMES[framework]} can use no GPU (")
 
 
 def test_the_two_tensorflow_devices_are_two():
@@ -105,34 +106,52 @@ def test_two_devices_are_accepted(framework, one, two):
     assert devices.Pair(framework, (one, two), simulated=False, sentence="x").devices == (one, two)
 
 
+def sees(monkeypatch, framework: str, *gpus: Seen) -> devices.Pair:
+    """The pair where ``framework`` sees these GPUs."""
+    sight = Sight(framework, "1.0", "13.0", list(gpus))
+    monkeypatch.setattr(devices.frameworks, "sight", lambda _: sight)
+    return devices.pair(framework)
+
+
 def test_two_usable_gpus_are_taken(monkeypatch):
-    monkeypatch.setattr(devices, "import_quietly", lambda framework: None)
-    monkeypatch.setitem(devices._SEES, "pytorch", lambda: (["Card A", "Card B", "Card C"], ""))
-    pair = devices.pair("pytorch")
+    cards = [Seen(f"cuda:{number}", f"Card {number}") for number in range(3)]
+    pair = sees(monkeypatch, "pytorch", *cards)
     assert (pair.simulated, pair.devices) == (False, ("cuda:0", "cuda:1"))
-    assert str(pair) == "Real: PyTorch uses two GPUs, Card A and Card B."
+    assert str(pair) == "Real: PyTorch uses two GPUs, cuda:0 (Card 0) and cuda:1 (Card 1)."
+    assert pair._repr_markdown_().startswith("**Real:** PyTorch")
+
+
+def test_a_gpu_that_cannot_compute_is_passed_over(monkeypatch):
+    cards = [
+        Seen("cuda:0", "Old", problem="no kernel image"),
+        Seen("cuda:1", "A"),
+        Seen("cuda:2", "B"),
+    ]
+    pair = sees(monkeypatch, "pytorch", *cards)
+    assert pair.devices == ("cuda:1", "cuda:2")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert workers._visible_devices(pair) == ["1", "2"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5, 7 ,GPU-1")
+    assert workers._visible_devices(pair) == ["7", "GPU-1"]
 
 
 def test_one_gpu_is_never_called_two(monkeypatch):
-    monkeypatch.setattr(devices, "import_quietly", lambda framework: None)
-    monkeypatch.setitem(devices._SEES, "pytorch", lambda: (["Card A"], "the driver shows 1"))
-    pair = devices.pair("pytorch")
+    pair = sees(monkeypatch, "pytorch", Seen("cuda:0", "Card A"))
     assert pair.simulated
     assert pair.sentence.startswith("Simulated: PyTorch can use one GPU only (Card A)")
+    assert workers._visible_devices(pair) == ["", ""]
 
 
-def test_a_gpu_that_cannot_compute_is_not_counted(monkeypatch):
+def test_a_gpu_that_raises_is_present_but_not_usable(monkeypatch):
     torch = pytest.importorskip("torch")
 
     def no_kernel(*_, **__):
         raise RuntimeError("CUDA error: no kernel image is available\nmore lines")
 
-    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch, "ones", no_kernel)
-    names, reason = devices._pytorch_sees()
-    assert names == []
-    assert reason == "GPU 1 is present but not usable: CUDA error: no kernel image is available"
+    (gpu,) = frameworks.sight("pytorch").gpus
+    assert gpu.problem == "CUDA error: no kernel image is available"
 
 
 def test_unknown_framework_is_refused_with_the_choices():
@@ -141,46 +160,13 @@ def test_unknown_framework_is_refused_with_the_choices():
 
 
 def test_a_failing_import_shows_the_log_that_was_held_back(capfd, monkeypatch):
-    monkeypatch.setitem(devices.MODULES, "pytorch", "helpers_test_missing_module")
+    monkeypatch.setitem(frameworks.MODULES, "pytorch", "helpers_test_missing_module")
     with pytest.raises(ModuleNotFoundError):
-        devices.import_quietly("pytorch")
-    with pytest.raises(RuntimeError), devices._stderr_held_back():
+        frameworks.import_quietly("pytorch")
+    with pytest.raises(RuntimeError), frameworks._stderr_held_back():
         os.write(2, b"from the C++ side\n")
         raise RuntimeError
     assert "from the C++ side" in capfd.readouterr().err
-    with devices._stderr_held_back():
+    with frameworks._stderr_held_back():
         os.write(2, b"noise\n")
     assert capfd.readouterr().err == ""
-
-
-def test_survey_names_every_framework_and_a_reason_for_every_gap():
-    found = devices.survey()
-    assert [sight.framework for sight in found.sights] == list(devices.MODULES)
-    for sight in found.sights:
-        assert len(sight.gpus) > 1 or sight.reason
-    assert found.gpus or found.reason
-    for text in (str(found), found._repr_html_()):
-        assert all(name in text for name in devices.NAMES.values())
-
-
-def test_survey_survives_frameworks_that_crash_hang_or_are_missing(monkeypatch, tmp_path):
-    # Stand-ins, found before the real packages: one kills its process, one raises, one hangs.
-    (tmp_path / "tensorflow.py").write_text("import os; os._exit(7)")
-    (tmp_path / "torch.py").write_text("raise ImportError('<b>libcudart.so</b>: not found')")
-    (tmp_path / "mxnet.py").write_text("import time; time.sleep(600)")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(devices, "_PROBE_SECONDS", 5)
-    found = devices.survey()
-    crashed, raised, hung = (sight.reason for sight in found.sights)
-    assert crashed == "stopped with exit code 7: no output"
-    assert raised == "installed, but its import fails: ImportError: <b>libcudart.so</b>: not found"
-    assert hung == "no answer within 5 seconds"
-    assert "<b>" not in found._repr_html_()
-
-
-def test_python_m_helpers_prints_the_survey():
-    process = subprocess.run(
-        [sys.executable, "-m", "helpers"], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert process.stdout.startswith("who was asked")
-    assert process.stderr == ""

@@ -26,6 +26,12 @@ FRAMEWORKS = {  # the modules that a chapter may import, of those that belong to
 # Every cell whose output is not compared, and why. Nothing else may escape the comparison.
 IGNORED: dict[tuple[str, str], str] = {
     ("01_devices", "survey-run"): "what the machine has",
+    ("01_devices", "survey-picture"): "the memory of the machine",
+    ("01_devices", "detection-tensorflow"): "what the machine has",
+    ("01_devices", "detection-pytorch"): "what the machine has",
+    ("01_devices", "detection-mxnet"): "what the machine has",
+    ("01_devices", "fresh-run"): "how many GPUs the machine has",
+    ("01_devices", "memory-growth"): "how many GPUs the machine has",
     ("01_devices", "versions"): "the versions installed",
     ("02_tensorflow", "devices-of-this-run"): "which devices: a fact of the machine",
     ("02_tensorflow", "s1-detect"): "what the machine has",
