@@ -5,6 +5,7 @@ Exit status: 0 where a framework can use two GPUs, 1 where none can, 2 for a wro
 
 import argparse
 import json
+import sys
 
 from helpers.survey import survey
 
@@ -15,6 +16,7 @@ parser = argparse.ArgumentParser(
 )
 parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
 arguments = parser.parse_args()
+sys.stdout.reconfigure(errors="replace")  # a card's name may not fit the terminal's encoding
 found = survey()
 print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
 raise SystemExit(0 if found.ready else 1)

@@ -4,6 +4,7 @@ Also which of the cards a CUDA program may see, by the documented rules of CUDA_
 Nothing here raises, whatever the machine answers: what is unknown is None or an empty text.
 """
 
+import contextlib
 import json
 import platform
 import re
@@ -77,10 +78,13 @@ class Question:
         try:
             output = self.process.communicate(timeout=left)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
-            asked = psutil.Process(self.process.pid)
-            for process in [*asked.children(recursive=True), asked]:
-                process.kill()
-            self.process.communicate()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end at this very moment
+                for child in psutil.Process(self.process.pid).children(recursive=True):
+                    child.kill()
+            self.process.kill()
+            # Who hangs inside a broken driver cannot even be killed: not waited for either.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.communicate(timeout=1)
             return "", f"no answer within {seconds:g} seconds"
         code = self.process.returncode
         first = next((line.strip() for line in output.splitlines() if line.strip()), "no output")
@@ -106,7 +110,7 @@ def hear(questions: tuple[Question, Question]) -> tuple[list[Card], list[Gap]]:
         return cards or tool_cards, []
     if not library_problem:
         return [], [_no_card("the driver runs and shows no card")]
-    if tool.process is None and "not found" in library_problem.lower():
+    if "FileNotFoundError" in tool.problem and "not found" in library_problem.lower():
         return [], [_no_card("no NVIDIA driver: neither its library nor nvidia-smi is here")]
     return [], [_failing_driver(library_problem, tool_problem)]
 

@@ -191,7 +191,8 @@ def _late_gaps() -> list[Gap]:
         start = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:  # no such file outside Linux
         return []
-    began = next((e[21:].decode() for e in start if e.startswith(b"CUDA_VISIBLE_DEVICES=")), None)
+    name = b"CUDA_VISIBLE_DEVICES="
+    began = next((os.fsdecode(e[len(name) :]) for e in start if e.startswith(name)), None)
     now = os.environ.get("CUDA_VISIBLE_DEVICES")
     loaded = [NAMES[name] for name, module in MODULES.items() if module in sys.modules]
     if began == now or not loaded:

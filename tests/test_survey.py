@@ -238,6 +238,21 @@ def test_in_a_terminal(frameworks, arguments):
         assert "Two GPUs can be used by: PyTorch." in ready.stdout
 
 
+def test_a_name_that_the_terminal_cannot_write(frameworks):
+    tool = frameworks / "nvidia-smi"
+    tool.write_text(tool.read_text().replace("Card S", "Kärte 卡"))
+    for module in MODULES.values():
+        stand_in(frameworks, module, "raise ImportError('not today')")
+    ascii_only = os.environ | {
+        "PYTHONIOENCODING": "ascii",
+        "CUDA_VISIBLE_DEVICES": os.fsdecode(b"\xff"),
+    }
+    command = [sys.executable, "-m", "helpers"]
+    run = subprocess.run(command, env=ascii_only, capture_output=True, text=True)
+    assert run.returncode == 1 and run.stderr == ""
+    assert "K?rte ?" in run.stdout
+
+
 def test_a_wrong_argument_is_exit_status_2():
     run = subprocess.run([sys.executable, "-m", "helpers", "--no"], capture_output=True, text=True)
     assert run.returncode == 2 and "usage: python -m helpers" in run.stderr
