@@ -171,9 +171,11 @@ def test_tensorflow_strategy_without_gpus_trains_on_one_device_and_does_not_warn
 
 
 def test_tensorflow_training_warns_of_input_shape_and_of_a_shuffle_nobody_passed(tensorflow):
-    input_shape, shuffle = tensorflow["train"].warned
+    input_shape, *others = tensorflow["train"].warned
     assert input_shape.startswith("Do not pass an `input_shape`/`input_dim` argument to a layer. ")
-    assert shuffle.startswith("`shuffle=True` was passed, but will be ignored")
+    if sys.version_info >= (3, 11):  # Keras 3.12, the last one for Python 3.10, does not say it
+        (shuffle,) = others
+        assert shuffle.startswith("`shuffle=True` was passed, but will be ignored")
 
 
 @pytest.fixture(scope="module")
@@ -372,7 +374,7 @@ def test_mxnet_training_has_no_train_data(mxnet):
 
 def test_mxnet_empty_list_of_devices_is_accepted_and_fails_only_at_the_first_batch(mxnet):
     assert mxnet["no devices yet"] == Outcome("Number of GPUs: 0\n[]\n", [], "")
-    assert mxnet["empty"].error == "ZeroDivisionError: integer modulo by zero"
+    assert mxnet["empty"].error.startswith("ZeroDivisionError: ")  # Pythons word the rest anew
 
 
 def test_mxnet_trains_on_two_devices_without_a_word(mxnet):
