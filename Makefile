@@ -48,12 +48,13 @@ clean:
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .coverage
 	find helpers notebooks tests \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
-# .venv/unfinished marks a set-up that was interrupted: such a .venv is made anew, and so is one whose Python is gone.
+# .venv/unfinished marks a set-up that was interrupted: such a .venv is made anew, and so is one whose
+# Python is gone or whose folder was moved (its scripts, pip among them, name the old folder).
 setup:
 	@if [ "$$(cat .venv/ready 2>/dev/null)" = "$$($(STATE))" ] && .venv/bin/python -c '' 2>/dev/null; then exit 0; fi; \
 	version='import sys; v = sys.version_info[:2]; print("%d.%d" % v, "old" if v < (3, 10) else "new" if v > (3, 12) else "ok")'; \
 	case "$$(.venv/bin/python -c "$$version" 2>/dev/null)" in \
-	    *ok) if [ -e .venv/unfinished ]; then rm -rf .venv; fi ;; \
+	    *ok) if [ -e .venv/unfinished ] || ! .venv/bin/pip --version >/dev/null 2>&1; then rm -rf .venv; fi ;; \
 	    *) rm -rf .venv ;; \
 	esac; \
 	if [ ! -e .venv ]; then \

@@ -7,6 +7,7 @@ The images are Fashion-MNIST (Zalando SE, MIT licence, https://github.com/zaland
 import gzip
 import hashlib
 import math
+import zlib
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -104,7 +105,7 @@ def _read_idx(path: Path) -> np.ndarray:
     damaged = ValueError(f"{path} is damaged: it is not a complete idx file. Fetch it again.")
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise damaged from error
     if len(content) < 4 or content[:3] != b"\0\0\x08":  # two zero bytes, then the code for uint8
         raise damaged

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -85,6 +86,7 @@ class Question:
             # Who hangs inside a broken driver cannot even be killed: not waited for either.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.communicate(timeout=1)
+            self.process.stdout.close()
             return "", f"no answer within {seconds:g} seconds"
         code = self.process.returncode
         first = next((line.strip() for line in output.splitlines() if line.strip()), "no output")
@@ -117,10 +119,16 @@ def hear(questions: tuple[Question, Question]) -> tuple[list[Card], list[Gap]]:
 
 def _from_library(output: str, problem: str) -> tuple[list[Card], str]:
     try:
-        told = json.loads(output.strip().splitlines()[-1])
+        told = last_json(output)
         return [Card(**card) for card in told["cards"]], told["problem"]
-    except (ValueError, TypeError, KeyError, IndexError):
+    except (ValueError, TypeError, KeyError):
         return [], problem or "an answer that cannot be read"
+
+
+def last_json(output: str) -> dict[str, Any]:
+    """The last line that is a JSON object, whatever was printed around it; else ValueError."""
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    return json.loads(lines[-1] if lines else "")
 
 
 def _from_tool(output: str, problem: str) -> tuple[list[Card], str]:

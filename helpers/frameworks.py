@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -54,7 +55,8 @@ def import_quietly(framework: str) -> Any:
 
         if "bool" not in np.__dict__:
             np.bool = bool
-    with _stderr_held_back():
+    with _stderr_held_back(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what old packages warn of at their import is for others
         return importlib.import_module(MODULES[framework])
 
 

@@ -66,8 +66,10 @@ def _largest(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> flo
         raise ParityError(
             f"Cannot compare {name} of shapes {shapes[0]} with {name} of shapes {shapes[1]}."
         )
+    if not ours:
+        raise ParityError(f"Cannot compare {name}: none were recorded.")
     gaps = [np.abs(a - b).max(initial=0) for a, b in zip(ours, theirs, strict=True)]
-    return float(np.nan_to_num(max(gaps, default=0), nan=np.inf, posinf=np.inf))
+    return float(np.nan_to_num(max(gaps), nan=np.inf, posinf=np.inf))
 
 
 def check(one: Run, two: Run, tolerance: float = 1e-6) -> str:

@@ -1,7 +1,6 @@
 """The survey: every card, what each framework sees of it, and a reason for every gap."""
 
 import html
-import json
 import os
 import platform
 import re
@@ -116,12 +115,12 @@ def why_none(sight: Sight) -> str:
 
 
 def _read(framework: str, output: str, problem: str) -> tuple[Sight, str]:
-    """The answer of a framework's process: its last line is JSON, whatever was printed before."""
+    """The answer of a framework's process: a line of JSON, whatever was printed around it."""
     try:
-        told = json.loads(output.strip().splitlines()[-1])
+        told = driver.last_json(output)
         told["gpus"] = [Seen(**gpu) for gpu in told["gpus"]]
         return Sight(**told), ""
-    except (ValueError, TypeError, KeyError, IndexError):
+    except (ValueError, TypeError, KeyError):
         return Sight(framework, error=problem), problem or "an answer that cannot be read"
 
 

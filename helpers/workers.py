@@ -11,7 +11,9 @@ until the notebook's kernel is done with them, however that comes about (``stop`
 restart, a kill), and ends each process that carries the mark. So nothing is ever left behind.
 """
 
+import contextlib
 import os
+import random
 import re
 import secrets
 import shutil
@@ -20,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +33,32 @@ from helpers.devices import DeviceError, Pair
 
 _MARK = "HELPERS_WORKERS_MARK"
 _START_AGAIN = "Run the cell with workers.start(...) again, then the cells after it."
-_NOT_RUNNING = f"The two workers are not running. {_START_AGAIN}"
 
 _running: "Workers | None" = None
+
+
+class _Watcher:
+    """A small process that ends the workers once this kernel is done with them, or is gone."""
+
+    def __init__(self) -> None:
+        self.mark = secrets.token_hex(16)
+        self.folder = tempfile.mkdtemp(prefix="workers-")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "helpers.workers", self.mark, self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # an interrupt of the kernel must not reach it
+        )
+        if self.process.stdout.readline() != b"ready\n":
+            raise DeviceError("their watcher did not start")
+
+    def end(self) -> None:
+        """Have everything ended, and wait for it; where the watcher was killed, do its work."""
+        self.process.stdin.close()
+        if self.process.wait(timeout=30) != 0:
+            _end_all(self.mark)
+        self.process.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -43,10 +69,11 @@ class Workers:
     """
 
     client: Any
-    watcher: subprocess.Popen[bytes]
+    watcher: _Watcher
     table: str
 
     def __getitem__(self, name: str) -> list[Any]:
+        _need_both()
         return self.client[:].pull(name, block=True)
 
     def __repr__(self) -> str:
@@ -65,21 +92,18 @@ def start(pair: Pair) -> Workers:
     import ipyparallel
     from traitlets.config import Config
 
+    if not isinstance(pair, Pair):
+        raise TypeError(f"workers.start takes what devices.pair returns, not {pair!r}.")
     stop()
-    mark = secrets.token_hex(16)
-    folder = tempfile.mkdtemp(prefix="workers-")
-    watcher = subprocess.Popen(
-        [sys.executable, "-m", "helpers.workers", mark, folder],
-        stdin=subprocess.PIPE,
-        start_new_session=True,  # an interrupt of the kernel must not reach the watcher
-    )
+    watcher = None
     try:
+        watcher = _Watcher()
         config = Config()
-        config.BaseLauncher.environment = {_MARK: mark, "OMP_NUM_THREADS": "1"}
+        config.BaseLauncher.environment = {_MARK: watcher.mark, "OMP_NUM_THREADS": "1"}
         cluster = ipyparallel.Cluster(
             n=2,
             controller_ip="127.0.0.1",
-            profile_dir=folder,
+            profile_dir=watcher.folder,
             load_profile=False,
             config=config,
             delay=0,
@@ -94,11 +118,11 @@ def start(pair: Pair) -> Workers:
             settings = _settings(rank, port, devices[rank])
             client[rank].apply_sync(_adopt, settings)
     except BaseException as error:
-        _end(watcher)
+        if watcher is not None:
+            watcher.end()
         if isinstance(error, Exception):
-            raise DeviceError(
-                f"The two workers did not start: {error}. Run this cell again."
-            ) from error
+            told = f"The two workers did not start: {error}. Run this cell again."
+            raise DeviceError(told) from error
         raise
     places = (
         pair.devices
@@ -117,12 +141,16 @@ def stop() -> None:
     if _running is not None:
         workers, _running = _running, None
         workers.client.close()
-        _end(workers.watcher)
+        workers.watcher.end()
 
 
-def _end(watcher: subprocess.Popen[bytes]) -> None:
-    watcher.stdin.close()
-    watcher.wait(timeout=30)
+def _need_both() -> None:
+    """Raise DeviceError unless both workers are there; a single one is of no use and is ended."""
+    if _running is None:
+        raise DeviceError(f"The two workers are not running. {_START_AGAIN}")
+    if len(_running.client.ids) != 2:
+        stop()
+        raise DeviceError(f"A worker has died, so both were ended. {_START_AGAIN}")
 
 
 def _settings(rank: int, port: int, visible_device: str) -> dict[str, str]:
@@ -166,9 +194,12 @@ def _loopback_interface() -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A free port below those that the system gives to outgoing connections: it stays free."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise DeviceError("no free port between 20000 and 32000 on 127.0.0.1")
 
 
 def _route_px(client: Any) -> None:
@@ -189,8 +220,7 @@ def _route_px(client: Any) -> None:
     run_on_both = shell.find_cell_magic("px")
 
     def px(line: str, cell: str) -> Any:
-        if _running is None:
-            raise DeviceError(_NOT_RUNNING)
+        _need_both()
         try:
             return run_on_both(line, cell)
         except BaseException as error:
@@ -204,19 +234,30 @@ def _route_px(client: Any) -> None:
 
 
 def _watch(mark: str, folder: str) -> None:
-    """Wait for the end of standard input (stop() or the kernel's death), then clean up."""
+    """Wait until standard input ends (stop() or the kernel's death), then end all workers."""
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, signal.SIG_IGN)
-    sys.stdin.buffer.read()
+    ended, parent = threading.Event(), os.getppid()
+    threading.Thread(target=lambda: (os.read(0, 1), ended.set()), daemon=True).start()
+    print("ready", flush=True)
+    # The pipe alone would not do: a process that the kernel has forked can hold it open.
+    while not ended.wait(0.5) and os.getppid() == parent:
+        pass
+    _end_all(mark)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_all(mark: str) -> None:
+    """End every process that carries ``mark``."""
     quiet_rounds = 0
     while quiet_rounds < 2:  # a second look catches a process born during the first
         marked = [process for process in psutil.process_iter() if _carries(process, mark)]
         for process in marked:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         psutil.wait_procs(marked, timeout=1)
         quiet_rounds = 0 if marked else quiet_rounds + 1
         time.sleep(0.05)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _carries(process: psutil.Process, mark: str) -> bool:

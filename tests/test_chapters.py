@@ -5,8 +5,8 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from conftest import processes_with
 from nbclient import NotebookClient
+from processes import processes_with
 
 CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 

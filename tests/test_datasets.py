@@ -89,7 +89,11 @@ def test_damaged_standard_file_is_named(standard_folder, content):
 
 def test_truncated_gzip_file_is_named(standard_folder):
     path = standard_folder / "t10k-labels-idx1-ubyte.gz"
-    path.write_bytes(path.read_bytes()[:-9])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte\.gz is damaged"):
+        datasets.fashion_mnist(standard_folder)
+    path.write_bytes(whole[:10] + b"\xff" + whole[11:])
     with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte\.gz is damaged"):
         datasets.fashion_mnist(standard_folder)
 

@@ -68,6 +68,7 @@ def test_nan_on_both_sides_is_no_agreement():
     [
         (run_of(3), run_of(2)),
         (parity.Run(), parity.Run()),
+        (run_of(weights={0: []}), run_of(weights={0: []})),
         (run_of(), run_of(gradients={0: [np.zeros((3, 2))]})),
         (run_of(), run_of(weights={0: [np.zeros((2, 3)), np.zeros(2)]})),
     ],

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HELPERS_ON_PATH
 
 from helpers import devices, driver, pictures, survey
 from helpers.driver import Card
 from helpers.frameworks import MODULES, NAMES, Seen, Sight
 
+ROOT = Path(__file__).parents[1]
 S, L = Card(0, "Card S", "GPU-1111"), Card(1, "Card L", "GPU-2222")
 
 
@@ -161,7 +161,7 @@ def frameworks(tmp_path, monkeypatch):
     tool.write_text(f"#!/bin/sh\nprintf '{rows}'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{HELPERS_ON_PATH}")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return tmp_path

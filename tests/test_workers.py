@@ -7,8 +7,10 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from conftest import processes_with
 from jupyter_client.manager import start_new_kernel
+from processes import processes_with
+
+from helpers import workers
 
 MARK = "TEST_WORKERS_MARK"  # each kernel has a value of its own, and all its processes inherit it
 
@@ -131,10 +133,40 @@ def test_restart_of_the_kernel_leaves_nothing(notebook):
 
 def test_killed_kernel_leaves_nothing(notebook):
     notebook.run(START)
+    # A child that the kernel has forked keeps the kernel's open pipes open for a while.
+    notebook.run("import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)")
     notebook.send(HANG)
     time.sleep(2)
     os.kill(notebook.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while any("ipyparallel" in command for command in notebook.left()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    notebook.left_in_the_end(20)  # the forked child
+
+
+def test_stop_does_the_work_of_a_killed_watcher(notebook):
+    notebook.run(START)
+    notebook.run("workers._running.watcher.process.kill()\nworkers.stop()")
     assert notebook.left_in_the_end() == []
+
+
+def test_a_watcher_that_does_not_start_is_no_start(notebook):
+    broken = START.replace("workers.start", "workers.sys.executable = '/bin/true'\nworkers.start")
+    assert "did not start: their watcher did not start" in notebook.run(broken)
+    assert notebook.left_in_the_end() == []
+
+
+def test_a_dead_worker_ends_both_and_is_said(notebook):
+    notebook.run(START)
+    notebook.run("%%px --targets 0\nimport os\nos._exit(3)")
+    assert "A worker has died, so both were ended" in notebook.run("workers._running['x']")
+    assert notebook.left_in_the_end() == []
+
+
+def test_only_a_pair_can_be_started():
+    with pytest.raises(TypeError, match=r"what devices\.pair returns"):
+        workers.start(("cuda:0", "cuda:1"))
 
 
 def test_failed_start_leaves_nothing_and_says_what_to_do(notebook):

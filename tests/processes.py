@@ -1,6 +1,4 @@
-"""What several tests share."""
-
-from pathlib import Path
+"""Find the processes that a test has started, also those that have left its process tree."""
 
 import psutil
 
@@ -16,7 +14,3 @@ def processes_with(variable: str, value: str | None = None) -> list[psutil.Proce
         if variable in environment and value in (None, environment[variable]):
             found.append(process)
     return found
-
-
-# For processes that a test starts with a PYTHONPATH of its own.
-HELPERS_ON_PATH = str(Path(__file__).parents[1])
