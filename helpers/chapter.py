@@ -1,17 +1,11 @@
 """The frame of a chapter: is its framework here, and with which versions was it last run?"""
 
-from collections.abc import Callable
 from importlib import metadata
 
 from IPython import get_ipython
 
 from helpers.frameworks import NAMES, import_quietly
-
-_REPAIRS = {
-    ModuleNotFoundError: "It is not installed here, or has no build for this platform and Python.",
-    OSError: "A library of the system is missing; the README says which ones the frameworks need.",
-}
-
+from helpers.survey import import_gap
 
 _missing = ""
 
@@ -31,20 +25,18 @@ def require(framework: str | None = None) -> None:
     try:
         import_quietly(framework)
     except Exception as error:  # a broken installation can raise anything
-        repair = next((text for kind, text in _REPAIRS.items() if isinstance(error, kind)), "")
-        print(f"{name} cannot be used here: {type(error).__name__}: {error}")
-        print(f"{repair} The cells below that need {name} are skipped.".lstrip())
+        told = f"{type(error).__name__}: {error}"
+        gap = import_gap(framework, told)
+        print(f"{name} cannot be used here: {told}")
+        print(f"The cause: {gap.cause}. {gap.repair}")
+        print(f"The cells below that need {name} are skipped.")
         print("After a repair, restart the kernel and run this notebook again.")
         _missing = name
-        _register(_skip)
+        transformers = get_ipython().input_transformers_cleanup
+        if _skip not in transformers:
+            transformers.append(_skip)
     else:
         print(f"{name} is ready.")
-
-
-def _register(transformer: Callable[[list[str]], list[str]]) -> None:
-    transformers = get_ipython().input_transformers_cleanup
-    if transformer not in transformers:
-        transformers.append(transformer)
 
 
 def _skip(lines: list[str]) -> list[str]:

@@ -89,7 +89,12 @@ def _real(framework: str, one: str, two: str) -> tuple[Any, Any]:
         return one, two
     import mxnet as mx
 
-    return tuple(mx.gpu(int(re.search(r"\d+", name)[0])) for name in (one, two))
+    return mx.gpu(number_of(one)), mx.gpu(number_of(two))
+
+
+def number_of(device: Any) -> int:
+    """The number in a device's name: 1 for cuda:1, GPU:1 and gpu(1)."""
+    return int(re.search(r"\d+", str(device))[0])
 
 
 def _simulate_tensorflow() -> tuple[tuple[str, str], str]:

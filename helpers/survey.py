@@ -128,7 +128,7 @@ def _framework_gap(sight: Sight, visible: Sequence[Card]) -> Gap | None:
     """Why a framework that answered can use fewer GPUs than CUDA shows; None if it can use all."""
     who, there = NAMES[sight.framework], f"driver {len(visible)}, {NAMES[sight.framework]}"
     if sight.error:
-        return _import_gap(sight)
+        return import_gap(sight.framework, sight.error)
     if not sight.cuda:
         evidence = f"version {sight.version}; {there} 0"
         return Gap(who, "a build for CPUs only", evidence, _GPU_BUILDS[sight.framework])
@@ -146,10 +146,11 @@ def _framework_gap(sight: Sight, visible: Sequence[Card]) -> Gap | None:
     return None
 
 
-def _import_gap(sight: Sight) -> Gap:
-    who, error, install = NAMES[sight.framework], sight.error, "pip install -r requirements.txt"
-    if error.startswith("ModuleNotFoundError") and f"'{MODULES[sight.framework]}'" in error:
-        if _has_no_build(sight.framework):
+def import_gap(framework: str, error: str) -> Gap:
+    """Why the import of ``framework`` failed with ``error`` ("Class: message"), and what to do."""
+    who, install = NAMES[framework], "pip install -r requirements.txt"
+    if error.startswith("ModuleNotFoundError") and f"'{MODULES[framework]}'" in error:
+        if _has_no_build(framework):
             where = f"{platform.system()} {platform.machine()}"
             return Gap(who, "it has no build for this platform", where, "Use another framework.")
         return Gap(who, "not installed", error, f"Install it: {install}")

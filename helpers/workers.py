@@ -14,7 +14,6 @@ restart, a kill), and ends each process that carries the mark. So nothing is eve
 import contextlib
 import os
 import random
-import re
 import secrets
 import shutil
 import signal
@@ -29,7 +28,7 @@ from typing import Any
 
 import psutil
 
-from helpers.devices import DeviceError, Pair
+from helpers.devices import DeviceError, Pair, number_of
 
 _MARK = "HELPERS_WORKERS_MARK"
 _START_AGAIN = "Run the cell with workers.start(...) again, then the cells after it."
@@ -176,9 +175,7 @@ def _visible_devices(pair: Pair) -> list[str]:
     """CUDA_VISIBLE_DEVICES of each worker: empty if simulated, else one of the user's."""
     if pair.simulated:
         return ["", ""]
-    numbers = [
-        int(re.search(r"\d+", str(device))[0]) for device in pair.devices
-    ]  # of cuda:1, gpu(1)
+    numbers = [number_of(device) for device in pair.devices]
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
         return [str(number) for number in numbers]

@@ -32,9 +32,7 @@ class Outcome(NamedTuple):
 def run(pieces: dict[str, str], before: str = "", gpus: bool = False) -> dict[str, Outcome]:
     """Run the pieces, each with names of its own, one after the other in one fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
-    environment["OMP_NUM_THREADS"] = (
-        "1"  # threads that wait for each other are slow on a busy machine
-    )
+    environment["OMP_NUM_THREADS"] = "1"  # waiting threads are slow on a busy machine
     if not gpus:
         environment["CUDA_VISIBLE_DEVICES"] = ""
     process = subprocess.run(
