@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
@@ -19,9 +19,7 @@ class Picture:
     """A drawing as PNG with a text alternative, which stands for it where there are no pictures."""
 
     def __init__(self, figure: Any, text: str) -> None:
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
-        self.png = buffer.getvalue()
+        self.png = _small_png(figure)
         self.text = text
 
     def __repr__(self) -> str:
@@ -29,6 +27,19 @@ class Picture:
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"image/png": self.png, "text/plain": repr(self)}, {"image/png": {"alt": self.text}}
+
+
+def _small_png(figure: Any) -> bytes:
+    """PNG of at most 128 colours: a third of the bytes, and notebooks stay small."""
+    from PIL import Image
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=100)
+    # No dithering: it would speckle plain areas. The white ground makes the picture opaque.
+    Image.open(drawn).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
+        small, format="png", optimize=True
+    )
+    return small.getvalue()
 
 
 def _figure(width: float, height: float) -> Any:
@@ -107,6 +118,8 @@ def differences(found: Mapping[str, Sequence[float]], tolerance: float, title: s
             range(1, len(shown) + 1),
             shown,
             marker="os^"[number % 3],
+            markersize=10 / (1 + 0.25 * number),  # equal curves show as such
+            linewidth=2.5 / (1 + 0.5 * number),
             color=COLOURS[number],
             label=name,
         )
@@ -116,12 +129,67 @@ def differences(found: Mapping[str, Sequence[float]], tolerance: float, title: s
     axes.set_ylim(bottom=floor / 2)
     axes.set_xticks(range(1, max(map(len, found.values())) + 1))
     axes.set_xlabel("step")
-    axes.set_ylabel(f"largest difference (none is drawn at {floor:.0e})")
+    axes.set_ylabel(f"largest difference\n(none: drawn at {floor:.0e})")
     axes.set_title(title)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     below = max(map(max, found.values())) <= tolerance
     verdict = "every point lies below the tolerance" if below else "points lie above the tolerance"
     return Picture(figure, f"{title}: difference per step, log scale; {verdict}.")
+
+
+class Message(NamedTuple):
+    """One message of an all-reduce: which part, in which round, between which devices (0, 1, ...),
+    and its size in bytes."""
+
+    part: str
+    round: int
+    sender: int
+    receiver: int
+    size: int
+
+
+def messages(ways: Mapping[str, Sequence[Message]]) -> Picture:
+    """Draw who sends what: for each way to do an all-reduce one panel, round by round."""
+    ways = {name: sorted(sent, key=lambda m: (m.round, m.sender)) for name, sent in ways.items()}
+    rounds = [1 + max(message.round for message in sent) for sent in ways.values()]
+    figure = _figure(9, 2.6)
+    panels = figure.subplots(1, len(ways), width_ratios=rounds)
+    for axes, (name, sent), count in zip(np.atleast_1d(panels), ways.items(), rounds, strict=True):
+        devices = 1 + max(max(message.sender, message.receiver) for message in sent)
+        for device in range(devices):
+            axes.axhline(-device, color=COLOURS[device], linewidth=5)
+        for message in sent:
+            together = [m for m in sent if m.round == message.round]
+            x = message.round + (together.index(message) + 0.5) / len(together)
+            axes.annotate(
+                "",
+                xy=(x, -message.receiver),
+                xytext=(x, -message.sender),
+                arrowprops={"arrowstyle": "-|>", "color": "black", "shrinkA": 3, "shrinkB": 3},
+            )
+            middle = -(message.sender + message.receiver) / 2
+            told = f"{message.part}\n{message.size:,} B"
+            ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+            axes.text(x + 0.04, middle, told, va="center", fontsize=8.5, bbox=ground)
+        for edge in range(1, count):
+            axes.axvline(edge, color="grey", linestyle=":", zorder=0)
+        axes.set_xlim(0, count)
+        axes.set_ylim(-devices + 0.7, 0.3)
+        axes.set_xticks(np.arange(count) + 0.5, [f"round {1 + i}" for i in range(count)])
+        axes.set_yticks([-i for i in range(devices)], [f"device {i}" for i in range(devices)])
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_title(name)
+    told = "; ".join(
+        f"{name}: "
+        + ", ".join(
+            f"round {m.round + 1} device {m.sender} sends {m.part} ({m.size:,} bytes) "
+            f"to device {m.receiver}"
+            for m in sent
+        )
+        for name, sent in ways.items()
+    )
+    return Picture(figure, f"Who sends what; {told}.")
 
 
 def processes(frameworks: Mapping[str, Sequence[Sequence[str]]]) -> Picture:

@@ -1,0 +1,65 @@
+"""A kernel without a front end, for the tests of the worker processes."""
+
+import os
+import time
+import uuid
+
+from jupyter_client.manager import start_new_kernel
+from processes import processes_with
+
+MARK = "TEST_WORKERS_MARK"  # each kernel has a value of its own, and all its processes inherit it
+
+START = """
+from helpers import devices, workers
+workers.start(devices.Pair("pytorch", ("process 0", "process 1"), True, "simulated"))
+"""
+HANG = "%%px\nimport time\nprint('begun', flush=True)\ntime.sleep(600)"
+
+
+class Notebook:
+    """A kernel without a front end: runs cells, returns their text."""
+
+    def __init__(self) -> None:
+        self.mark = uuid.uuid4().hex
+        self.manager, self.client = start_new_kernel(env=os.environ | {MARK: self.mark})
+
+    @property
+    def pid(self) -> int:
+        return self.manager.provisioner.pid
+
+    def run(self, code: str, seconds: float = 60) -> str:
+        texts = []
+
+        def collect(message: dict) -> None:
+            content = message["content"]
+            texts.append(content.get("text") or content.get("data", {}).get("text/plain") or "")
+            if message["msg_type"] == "error":
+                texts.append("\n".join(content["traceback"]))
+
+        reply = self.client.execute_interactive(code, timeout=seconds, output_hook=collect)
+        if reply["content"]["status"] == "aborted":
+            # The cell came while an interrupted one was still ending, and was dropped.
+            return self.run(code, seconds)
+        return "".join(texts)
+
+    def send(self, code: str) -> None:
+        self.client.execute(code)
+
+    def close(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+    def left(self) -> list[str]:
+        """Command lines of the processes that the kernel has started and that still run."""
+        return [
+            " ".join(process.cmdline()[:4])
+            for process in processes_with(MARK, self.mark)
+            if process.pid != self.pid
+        ]
+
+    def left_in_the_end(self, seconds: float = 10) -> list[str]:
+        """What is still left after ``seconds``; the answer comes as soon as nothing is."""
+        deadline = time.monotonic() + seconds
+        while self.left() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return self.left()
