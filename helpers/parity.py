@@ -69,7 +69,8 @@ def _largest(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> flo
     if not ours:
         raise ParityError(f"Cannot compare {name}: none were recorded.")
     gaps = [np.abs(a - b).max(initial=0) for a, b in zip(ours, theirs, strict=True)]
-    return float(np.nan_to_num(max(gaps), nan=np.inf, posinf=np.inf))
+    # np.max, not max: only the former hands on a nan that is not the first in the list.
+    return float(np.nan_to_num(np.max(gaps), nan=np.inf, posinf=np.inf))
 
 
 def check(one: Run, two: Run, tolerance: float = 1e-6) -> str:

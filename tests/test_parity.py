@@ -57,6 +57,14 @@ def test_each_kind_of_difference_is_rejected_with_its_place(changes, sentence):
         parity.check(run_of(), run_of(**changes))
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_nan_in_any_array_is_no_agreement(place):
+    gradients = [np.zeros((3, 2)), np.zeros(2)]
+    gradients[place][-1] = np.nan
+    with pytest.raises(parity.ParityError, match="in step 1 the gradients differ by inf"):
+        parity.check(run_of(), run_of(gradients={0: gradients}))
+
+
 def test_nan_on_both_sides_is_no_agreement():
     broken = {"loss": {0: float("nan")}}
     with pytest.raises(parity.ParityError, match="inf"):
