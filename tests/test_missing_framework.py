@@ -36,7 +36,9 @@ def test_its_chapter_ends_with_a_notice(chapter, name, tmp_path, monkeypatch):
 def test_the_summary_goes_on_with_the_others(tmp_path, monkeypatch):
     told = run("05_summary", ["MXNet"], tmp_path, monkeypatch)
     assert "MXNet cannot be used here" in told
-    assert "PyTorch and TensorFlow: all five losses and the final weights agree within 1e-05" in told
+    assert (
+        "PyTorch and TensorFlow: all five losses and the final weights agree within 1e-05" in told
+    )
     assert "its weights: PyTorch without DDP" in told and "its weights: MXNet" not in told
 
 

@@ -1,0 +1,56 @@
+"""A kernel in which a test runs single cells of a chapter, changed ones too."""
+
+import re
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+CHAPTERS = Path(__file__).parents[1] / "notebooks"
+
+
+class ChapterKernel:
+    """The cells of one chapter by id, and a kernel to run them in; use it in a ``with`` block."""
+
+    def __init__(self, stem: str) -> None:
+        self.stem = stem
+        notebook = nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
+        self.sources = {c.id: c.source for c in notebook.cells if c.cell_type == "code"}
+        self._client = NotebookClient(
+            nbformat.v4.new_notebook(), timeout=120, resources={"metadata": {"path": CHAPTERS}}
+        )
+
+    def __enter__(self) -> "ChapterKernel":
+        self._setup = self._client.setup_kernel()
+        self._setup.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._setup.__exit__(*(error or (None, None, None)))
+
+    def run(self, *ids: str) -> str:
+        """Run these cells; return what they print."""
+        return "".join(self.execute(self.sources[name]) for name in ids)
+
+    def run_up_to(self, last: str, without: str = "nothing") -> None:
+        """Run the chapter from its first cell to this one, but for ids that begin like this."""
+        ids = list(self.sources)
+        ids = ids[: ids.index(last) + 1]
+        self.run(*(name for name in ids if not re.match(without, name)))
+
+    def execute(self, source: str) -> str:
+        """Run this source as a cell; return what it prints. Raises CellExecutionError."""
+        cell = nbformat.v4.new_code_cell(source)
+        self._client.nb.cells = [cell]
+        self._client.execute_cell(cell, 0)
+        return "".join(out.get("text", "") for out in cell.outputs)
+
+    def fails(self, *sources: str) -> bool:
+        """Whether one of these sources raises."""
+        try:
+            for source in sources:
+                self.execute(source)
+        except CellExecutionError:
+            return True
+        return False
