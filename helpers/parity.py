@@ -25,16 +25,11 @@ class Run:
     def record(self, loss: Any, gradients: Iterable[Any], weights: Iterable[Any]) -> None:
         """Add one step: ``loss`` a number, ``gradients`` and ``weights`` arrays in one fixed order.
 
-        Everything that NumPy can read is welcome. Values are copied (a training loop writes its
-        weights in place) and kept as float64, so that the comparison adds no rounding of its own.
+        Everything that NumPy can read is welcome. Values are copied: a training loop writes its
+        weights in place.
         """
         values = {"loss": [loss], "gradients": gradients, "weights": weights}
-        self.steps.append(
-            {
-                name: [np.array(one, dtype=np.float64) for one in many]
-                for name, many in values.items()
-            }
-        )
+        self.steps.append({name: [np.array(one) for one in many] for name, many in values.items()})
 
     @property
     def losses(self) -> list[float]:
@@ -68,7 +63,11 @@ def _largest(name: str, ours: list[np.ndarray], theirs: list[np.ndarray]) -> flo
         )
     if not ours:
         raise ParityError(f"Cannot compare {name}: none were recorded.")
-    gaps = [np.abs(a - b).max(initial=0) for a, b in zip(ours, theirs, strict=True)]
+    # In float64, so that the comparison adds no rounding of its own.
+    gaps = [
+        np.abs(np.subtract(a, b, dtype=np.float64)).max(initial=0)
+        for a, b in zip(ours, theirs, strict=True)
+    ]
     # np.max, not max: only the former hands on a nan that is not the first in the list.
     return float(np.nan_to_num(np.max(gaps), nan=np.inf, posinf=np.inf))
 

@@ -73,7 +73,9 @@ class Workers:
 
     def __getitem__(self, name: str) -> list[Any]:
         _need_both()
-        return self.client[:].pull(name, block=True)
+        values = self.client[:].pull(name, block=True)
+        self.client.purge_local_results("all")  # else the client keeps a second copy for good
+        return values
 
     def __repr__(self) -> str:
         return self.table
@@ -102,6 +104,7 @@ def start(pair: Pair) -> Workers:
         cluster = ipyparallel.Cluster(
             n=2,
             controller_ip="127.0.0.1",
+            controller_args=["--nodb"],  # else it keeps a copy of everything that is fetched
             profile_dir=watcher.folder,
             load_profile=False,
             config=config,
