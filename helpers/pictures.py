@@ -42,7 +42,8 @@ def _small_png(figure: Any) -> bytes:
     return small.getvalue()
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """A figure of this size in inches."""
     # Figure alone, without pyplot: no global state, no window, nothing shown twice.
     from matplotlib.figure import Figure
 
@@ -51,7 +52,7 @@ def _figure(width: float, height: float) -> Any:
 
 def images(pictures: np.ndarray, labels: Sequence[str]) -> Picture:
     """Draw rows of 784 grey values as 28 x 28 images side by side, each under its label."""
-    figure = _figure(1.1 * len(labels), 1.4)
+    figure = new_figure(1.1 * len(labels), 1.4)
     for axes, row, label in zip(figure.subplots(1, len(labels)), pictures, labels, strict=True):
         axes.imshow(row.reshape(28, 28), cmap="gray_r")
         axes.set_title(label, fontsize=9)
@@ -62,7 +63,7 @@ def images(pictures: np.ndarray, labels: Sequence[str]) -> Picture:
 def rows(shares: Mapping[str, Sequence[int]]) -> Picture:
     """Draw the rows of one global batch as boxes, each in the colour of the device that gets it."""
     batch = max(row for share in shares.values() for row in share) + 1
-    figure = _figure(8, 0.7 + 0.45 * len(shares))
+    figure = new_figure(8, 0.7 + 0.45 * len(shares))
     axes = figure.subplots()
     for line, share in enumerate(shares.values()):
         for row in range(batch):
@@ -86,7 +87,7 @@ def _box(x: float, y: float, colour: str, width: float = 0.8, height: float = 0.
 
 def losses(curves: Mapping[str, Sequence[float]], x: str = "step") -> Picture:
     """Draw one loss curve per entry, each with its own marker: equal curves show as such."""
-    figure = _figure(7, 3)
+    figure = new_figure(7, 3)
     axes = figure.subplots()
     for number, (name, values) in enumerate(curves.items()):
         axes.plot(
@@ -109,7 +110,7 @@ def losses(curves: Mapping[str, Sequence[float]], x: str = "step") -> Picture:
 
 def differences(found: Mapping[str, Sequence[float]], tolerance: float, title: str) -> Picture:
     """Draw the largest difference of each quantity per step on a log scale, with the tolerance."""
-    figure = _figure(7, 3.2)
+    figure = new_figure(7, 3.2)
     axes = figure.subplots()
     floor = 1e-10  # a difference of exactly zero has no place on a log scale: it is drawn here
     for number, (name, values) in enumerate(found.items()):
@@ -152,7 +153,7 @@ def messages(ways: Mapping[str, Sequence[Message]]) -> Picture:
     """Draw who sends what: for each way to do an all-reduce one panel, round by round."""
     ways = {name: sorted(sent, key=lambda m: (m.round, m.sender)) for name, sent in ways.items()}
     rounds = [1 + max(message.round for message in sent) for sent in ways.values()]
-    figure = _figure(9, 2.6)
+    figure = new_figure(9, 2.6)
     panels = figure.subplots(1, len(ways), width_ratios=rounds)
     for axes, (name, sent), count in zip(np.atleast_1d(panels), ways.items(), rounds, strict=True):
         devices = 1 + max(max(message.sender, message.receiver) for message in sent)
@@ -194,7 +195,7 @@ def messages(ways: Mapping[str, Sequence[Message]]) -> Picture:
 
 def processes(frameworks: Mapping[str, Sequence[Sequence[str]]]) -> Picture:
     """Draw for each framework its processes as frames, the devices in them as coloured boxes."""
-    figure = _figure(9, 2.2)
+    figure = new_figure(9, 2.2)
     for axes, (name, frames) in zip(
         figure.subplots(1, len(frameworks)), frameworks.items(), strict=True
     ):
@@ -240,7 +241,7 @@ def machine(found: Survey) -> Picture:
         names = zip(found.sights, row[-len(found.sights) :], strict=True)
         calls = ", ".join(f"{NAMES[sight.framework]} {name}" for sight, name in names)
         bars.append((f"GPU {card.number}: {card.name}", total / 1024, used / 1024, calls))
-    figure = _figure(9, 0.9 + 0.6 * len(bars))
+    figure = new_figure(9, 0.9 + 0.6 * len(bars))
     axes = figure.subplots()
     for line, (_, total, used, calls) in enumerate(bars):
         axes.add_patch(_box(0, -line - 0.3, "#EEEEEE", total, 0.6))
