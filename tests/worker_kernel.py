@@ -1,9 +1,11 @@
 """A kernel without a front end, for the tests of the worker processes."""
 
+import contextlib
 import os
 import time
 import uuid
 
+import psutil
 from jupyter_client.manager import start_new_kernel
 from processes import processes_with
 
@@ -51,11 +53,12 @@ class Notebook:
 
     def left(self) -> list[str]:
         """Command lines of the processes that the kernel has started and that still run."""
-        return [
-            " ".join(process.cmdline()[:4])
-            for process in processes_with(MARK, self.mark)
-            if process.pid != self.pid
-        ]
+        found = []
+        for process in processes_with(MARK, self.mark):
+            with contextlib.suppress(psutil.Error):  # it ended meanwhile
+                if process.pid != self.pid:
+                    found.append(" ".join(process.cmdline()[:4]))
+        return found
 
     def left_in_the_end(self, seconds: float = 10) -> list[str]:
         """What is still left after ``seconds``; the answer comes as soon as nothing is."""
