@@ -27,14 +27,15 @@ class ChapterKernel:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._setup.__exit__(*(error or (None, None, None)))
+        self._setup.__exit__(*error)
 
     def run(self, *ids: str) -> str:
         """Run these cells; return what they print."""
         return "".join(self.execute(self.sources[name]) for name in ids)
 
-    def run_up_to(self, last: str, without: str = "nothing") -> None:
-        """Run the chapter from its first cell to this one, but for ids that begin like this."""
+    def run_up_to(self, last: str, without: str = "(?!)") -> None:
+        """Run the chapter from its first cell to this one, but for ids that begin with the
+        pattern ``without``; the default fits none."""
         ids = list(self.sources)
         ids = ids[: ids.index(last) + 1]
         self.run(*(name for name in ids if not re.match(without, name)))
