@@ -97,13 +97,14 @@ def losses(curves: Mapping[str, Sequence[float]], x: str = "step") -> Picture:
             marker="o+x^"[number % 4],
             markersize=11 / (1 + 0.3 * number),
             fillstyle="none",
-            linewidth=2.5 / (1 + number),
+            linewidth=max(2.5 / (1 + number), 0.9),
             label=name,
         )
     axes.set_xlabel(x)
     axes.set_ylabel("loss")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend()
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}  # many would cover the curves
+    axes.legend(**beside if len(curves) > 3 else {})
     told = (f"{name} from {v[0]:.2f} to {v[-1]:.2f}" for name, v in curves.items())
     return Picture(figure, f"Loss over the {x}s: {'; '.join(told)}.")
 
@@ -136,6 +137,38 @@ def differences(found: Mapping[str, Sequence[float]], tolerance: float, title: s
     below = max(map(max, found.values())) <= tolerance
     verdict = "every point lies below the tolerance" if below else "points lie above the tolerance"
     return Picture(figure, f"{title}: difference per step, log scale; {verdict}.")
+
+
+def speed_ups(
+    measured: Mapping[str, Mapping[int, tuple[float, float, float]]],
+    predicted: Mapping[str, Mapping[int, float]],
+    x: str = "global batch in rows",
+) -> Picture:
+    """Draw how many times faster two devices are than one: for each network one colour, measured
+    as (median, low, high) over ``x`` (points with their spread), predicted as a broken line."""
+    figure = new_figure(8, 3.6)
+    axes = figure.subplots()
+    for number, (name, points) in enumerate(measured.items()):
+        colour, places = COLOURS[number], list(points)
+        middle, low, high = np.array(list(points.values())).T
+        spread = np.maximum([middle - low, high - middle], 0)
+        marker = {"marker": "os^D"[number % 4], "capsize": 3, "linestyle": "none"}
+        axes.errorbar(places, middle, spread, color=colour, label=f"{name}, measured", **marker)
+        line = predicted[name]
+        axes.plot(list(line), list(line.values()), "--", color=colour, label=f"{name}, predicted")
+    axes.axhline(1, color="black", linewidth=1, label="as fast as one device")
+    axes.axhline(2, color="grey", linestyle=":", label="the limit: twice as fast")
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(x)
+    axes.set_ylabel("speed-up, two devices")
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
+    told = "; ".join(
+        f"{name}: " + ", ".join(f"{place} rows {point[0]:.2f}" for place, point in points.items())
+        for name, points in measured.items()
+    )
+    return Picture(figure, f"Measured speed-up with two devices over the {x}. {told}.")
 
 
 class Message(NamedTuple):
