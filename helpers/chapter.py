@@ -5,14 +5,14 @@ from importlib import metadata
 from IPython import get_ipython
 
 from helpers.frameworks import NAMES, import_quietly
-from helpers.survey import import_gap
+from helpers.survey import import_gap, sight_apart
 
 _missing = ""
 
 
-def require(framework: str | None = None) -> None:
+def require(framework: str | None = None, apart: bool = False) -> None:
     """Import ``framework``, its start-up log held back. Where it cannot be used, say why and skip
-    what follows.
+    what follows. With ``apart`` the import is tried in a process of its own, not here.
 
     Skipped cells print one line in place of running, up to the next cell that calls
     ``chapter.require``; without a framework, that call ends the skipping.
@@ -22,10 +22,8 @@ def require(framework: str | None = None) -> None:
     if framework is None:
         return
     name = NAMES[framework]
-    try:
-        import_quietly(framework)
-    except Exception as error:  # a broken installation can raise anything
-        told = f"{type(error).__name__}: {error}"
+    told = sight_apart(framework).error if apart else _import_error(framework)
+    if told:
         gap = import_gap(framework, told)
         print(f"{name} cannot be used here: {told}")
         print(f"The cause: {gap.cause}. {gap.repair}")
@@ -37,6 +35,14 @@ def require(framework: str | None = None) -> None:
             transformers.append(_skip)
     else:
         print(f"{name} is ready.")
+
+
+def _import_error(framework: str) -> str:
+    try:
+        import_quietly(framework)
+    except Exception as error:  # a broken installation can raise anything
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _skip(lines: list[str]) -> list[str]:

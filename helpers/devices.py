@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers import frameworks
-from helpers.frameworks import NAMES
-from helpers.survey import Survey, survey, why_none
+from helpers.frameworks import NAMES, Sight
+from helpers.survey import Survey, sight_apart, survey, why_none
 
-__all__ = ["DeviceError", "Pair", "Survey", "pair", "survey"]
+__all__ = ["DeviceError", "Pair", "Survey", "pair", "pair_for_workers", "survey"]
 
 
 class DeviceError(RuntimeError):
@@ -68,20 +68,45 @@ def pair(framework: str) -> Pair:
     ImportError where it is missing, DeviceError where TensorFlow has already started.
     """
     sight = frameworks.sight(framework)
-    name = NAMES[framework]
     if len(sight.usable) >= 2:
         one, two = sight.usable[:2]
-        sentence = (
-            f"Real: {name} uses two GPUs, {one.device} ({one.name}) and {two.device} ({two.name})."
-        )
-        return Pair(framework, _real(framework, one.device, two.device), False, sentence)
+        devices = _real(framework, one.device, two.device)
+        return Pair(framework, devices, False, _real_sentence(sight))
     devices, what = _SIMULATED[framework]()
+    return Pair(framework, devices, True, _simulated_sentence(sight, what))
+
+
+def pair_for_workers(framework: str) -> Pair:
+    """The same for two worker processes: this process does not import ``framework``, so it takes
+    no memory of the GPUs. Devices are named as the framework would name them here.
+
+    Raises ValueError for an unknown framework, ImportError where its import fails.
+    """
+    sight = sight_apart(framework)
+    if sight.error:
+        raise ImportError(f"{NAMES[framework]} cannot be used here: {sight.error}")
+    if len(sight.usable) >= 2:
+        one, two = (gpu.device for gpu in sight.usable[:2])
+        return Pair(framework, (one, two), False, _real_sentence(sight))
+    devices, what = _two_processes()
+    return Pair(framework, devices, True, _simulated_sentence(sight, what))
+
+
+def _real_sentence(sight: Sight) -> str:
+    one, two = sight.usable[:2]
+    return (
+        f"Real: {NAMES[sight.framework]} uses two GPUs, "
+        f"{one.device} ({one.name}) and {two.device} ({two.name})."
+    )
+
+
+def _simulated_sentence(sight: Sight, what: str) -> str:
     if sight.usable:
         seen = f"one GPU only ({sight.usable[0].name})"
     else:
         seen = f"no GPU ({why_none(sight)})"
-    sentence = f"Simulated: {name} can use {seen}, so {what} stand in for two GPUs."
-    return Pair(framework, devices, True, sentence)
+    name = NAMES[sight.framework]
+    return f"Simulated: {name} can use {seen}, so {what} stand in for two GPUs."
 
 
 def _real(framework: str, one: str, two: str) -> tuple[Any, Any]:
@@ -118,8 +143,7 @@ def _simulate_tensorflow() -> tuple[tuple[str, str], str]:
     return ("CPU:0", "CPU:1"), "two logical CPU devices, CPU:0 and CPU:1,"
 
 
-def _simulate_pytorch() -> tuple[tuple[str, str], str]:
-    # For PyTorch all CPUs are one device, so each simulated device is a process of its own.
+def _two_processes() -> tuple[tuple[str, str], str]:
     return ("process 0", "process 1"), "two worker processes on the CPU, each with its own memory,"
 
 
@@ -131,6 +155,6 @@ def _simulate_mxnet() -> tuple[tuple[Any, Any], str]:
 
 _SIMULATED = {
     "tensorflow": _simulate_tensorflow,
-    "pytorch": _simulate_pytorch,
+    "pytorch": _two_processes,  # for PyTorch all CPUs of one process are one device
     "mxnet": _simulate_mxnet,
 }

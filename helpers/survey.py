@@ -1,5 +1,6 @@
 """The survey: every card, what each framework sees of it, and a reason for every gap."""
 
+import functools
 import html
 import os
 import platform
@@ -103,6 +104,23 @@ def survey() -> Survey:
         gap = _silent_gap(name, problem) if problem else _framework_gap(sight, visible)
         gaps += [gap] if gap else []
     return Survey(cards, visible, sights, gaps + _late_gaps())
+
+
+def sight_apart(framework: str) -> Sight:
+    """The answer of one framework, asked in a process of its own: this one does not import it.
+
+    Raises ValueError for an unknown framework; where its import fails, the answer has an error.
+    """
+    if framework not in MODULES:
+        raise ValueError(f"Unknown framework {framework!r}: choose one of {', '.join(MODULES)}.")
+    environment = tuple(os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PYTHONPATH"))
+    return _sight_apart(framework, environment)
+
+
+@functools.cache  # an import takes seconds, and its answer depends on nothing else
+def _sight_apart(framework: str, environment: tuple[str | None, ...]) -> Sight:
+    question = driver.Question([sys.executable, "-m", "helpers.frameworks", framework])
+    return _read(framework, *question.answer(_SECONDS))[0]
 
 
 def why_none(sight: Sight) -> str:

@@ -13,25 +13,25 @@ restart, a kill), and ends each process that carries the mark. So nothing is eve
 
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
+from helpers import driver
 from helpers.devices import DeviceError, Pair, number_of
 
 _MARK = "HELPERS_WORKERS_MARK"
-_START_AGAIN = "Run the cell with workers.start(...) again, then the cells after it."
+START_AGAIN = "Run the cell with workers.start(...) again, then the cells after it."
 
 _running: "Workers | None" = None
 
@@ -69,6 +69,7 @@ class Workers:
 
     client: Any
     watcher: _Watcher
+    processes: list[psutil.Process]
     table: str
 
     def __getitem__(self, name: str) -> list[Any]:
@@ -84,10 +85,11 @@ class Workers:
 def start(pair: Pair) -> Workers:
     """Start two worker processes, one per device of ``pair``, and route ``%%px`` to them.
 
-    Set in each worker before it imports any framework: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR
-    and a free MASTER_PORT (the names torchrun uses), OMP_NUM_THREADS=1, CUDA_VISIBLE_DEVICES, so
-    that it sees its own device only, and the loopback interface for gloo and NCCL. Workers that are
-    already running are replaced. Raises DeviceError when they do not come up; nothing is left then.
+    Set in each worker before it imports any framework: RANK, LOCAL_RANK and WORLD_SIZE (the names
+    torchrun uses), INIT_METHOD, where PyTorch's processes meet, OMP_NUM_THREADS=1,
+    CUDA_VISIBLE_DEVICES, so that it sees its own device only, and the loopback interface for gloo
+    and NCCL. Workers that are already running are replaced. Raises DeviceError when they do not
+    come up; nothing is left then.
     """
     global _running
     import ipyparallel
@@ -115,10 +117,10 @@ def start(pair: Pair) -> Workers:
         cluster.start_cluster_sync()
         client = cluster.connect_client_sync()
         client.wait_for_engines(2, timeout=60, interactive=False)
-        port, devices = _free_port(), _visible_devices(pair)
-        for rank in client.ids:
-            settings = _settings(rank, port, devices[rank])
-            client[rank].apply_sync(_adopt, settings)
+        processes = []
+        for rank, visible_device in enumerate(_visible_devices(pair)):
+            settings = _settings(rank, visible_device, watcher.folder)
+            processes.append(psutil.Process(client[rank].apply_sync(_adopt, settings)))
     except BaseException as error:
         if watcher is not None:
             watcher.end()
@@ -132,7 +134,7 @@ def start(pair: Pair) -> Workers:
         else ("CPU, simulated device 0", "CPU, simulated device 1")
     )
     table = "\n".join(f"worker {rank} of 2: {place}" for rank, place in enumerate(places))
-    _running = Workers(client, watcher, table)
+    _running = Workers(client, watcher, processes, table)
     _route_px(client)
     return _running
 
@@ -146,40 +148,85 @@ def stop() -> None:
         workers.watcher.end()
 
 
+def alive() -> int:
+    """How many workers are running."""
+    return len(_running.client.ids) if _running is not None else 0
+
+
+def interrupted() -> DeviceError:
+    """End the workers after an interrupt: one of them may be waiting for ever for the other.
+
+    Returns the error to raise.
+    """
+    stop()
+    return DeviceError(f"Interrupted, so both workers were ended. {START_AGAIN}")
+
+
 def _need_both() -> None:
     """Raise DeviceError unless both workers are there; a single one is of no use and is ended."""
     if _running is None:
-        raise DeviceError(f"The two workers are not running. {_START_AGAIN}")
-    if len(_running.client.ids) != 2:
+        raise DeviceError(f"The two workers are not running. {START_AGAIN}")
+    if alive() != 2:
         stop()
-        raise DeviceError(f"A worker has died, so both were ended. {_START_AGAIN}")
+        raise DeviceError(f"A worker has died, so both were ended. {START_AGAIN}")
 
 
-def _settings(rank: int, port: int, visible_device: str) -> dict[str, str]:
+@contextlib.contextmanager
+def _together() -> Iterator[None]:
+    """While a cell runs: when one worker dies, give the other five seconds, then end it too.
+
+    It may be waiting for a message that never comes, and the notebook would wait for it.
+    """
+    over, processes = threading.Event(), _running.processes
+
+    def watch() -> None:
+        while not over.wait(0.5):
+            if not all(process.is_running() for process in processes) and not over.wait(5):
+                for process in processes:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+                return
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
+
+
+def _settings(rank: int, visible_device: str, folder: str) -> dict[str, str]:
     loopback = _loopback_interface()
     return {
         "RANK": str(rank),
         "LOCAL_RANK": "0",  # each worker sees one device, and that one is number 0
         "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        # A file that only this user can open. The usual port would be open to the whole network
+        # (PyTorch's TCPStore listens on all interfaces), and might be taken.
+        "INIT_METHOD": f"file://{folder}/meeting",
         "GLOO_SOCKET_IFNAME": loopback,
         "NCCL_SOCKET_IFNAME": loopback,
         "CUDA_VISIBLE_DEVICES": visible_device,
     }
 
 
-def _adopt(settings: dict[str, str]) -> None:
-    """Run in a worker: take over its settings, before any cell of its own."""
+def _adopt(settings: dict[str, str]) -> int:
+    """Run in a worker: take over its settings, before any cell of its own; return its process."""
     os.environ.update(settings)
+    return os.getpid()
 
 
 def _visible_devices(pair: Pair) -> list[str]:
-    """CUDA_VISIBLE_DEVICES of each worker: empty if simulated, else one of the user's."""
-    if pair.simulated:
-        return ["", ""]
-    numbers = [number_of(device) for device in pair.devices]
+    """CUDA_VISIBLE_DEVICES of each worker: one of the devices that this process may see.
+
+    Empty if a card is there and only simulated devices are used: else one worker would get it.
+    """
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if pair.simulated:
+        cards, _ = driver.hear(driver.ask())
+        return ["", ""] if cards or listed is not None else ["0", "1"]
+    numbers = [number_of(device) for device in pair.devices]
     if listed is None:
         return [str(number) for number in numbers]
     return [listed.split(",")[number].strip() for number in numbers]
@@ -191,15 +238,6 @@ def _loopback_interface() -> str:
         if any(address.address == "127.0.0.1" for address in addresses):
             return name
     raise DeviceError("This machine has no loopback network interface: workers cannot talk.")
-
-
-def _free_port() -> int:
-    """A free port below those that the system gives to outgoing connections: it stays free."""
-    for port in random.sample(range(20_000, 32_000), 100):
-        with socket.socket() as listener, contextlib.suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
-    raise DeviceError("no free port between 20000 and 32000 on 127.0.0.1")
 
 
 def _route_px(client: Any) -> None:
@@ -222,13 +260,15 @@ def _route_px(client: Any) -> None:
     def px(line: str, cell: str) -> Any:
         _need_both()
         try:
-            return run_on_both(line, cell)
+            with _together():
+                return run_on_both(line, cell)
         except BaseException as error:
             # ipyparallel may hide the interrupt behind an error of its own, as that error's context
-            if KeyboardInterrupt not in (type(error), type(error.__context__)):
+            if KeyboardInterrupt in (type(error), type(error.__context__)):
+                raise interrupted() from None
+            if alive() == 2:
                 raise
-            stop()  # one of them may be waiting for ever for the other
-            raise DeviceError(f"Interrupted, so both workers were ended. {_START_AGAIN}") from None
+        _need_both()
 
     shell.register_magic_function(px, "cell", "px")
 

@@ -1,5 +1,6 @@
 """A kernel in which a test runs single cells of a chapter, changed ones too."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -46,6 +47,10 @@ class ChapterKernel:
         self._client.nb.cells = [cell]
         self._client.execute_cell(cell, 0)
         return "".join(out.get("text", "") for out in cell.outputs)
+
+    def interrupt(self) -> None:
+        """Press the stop button."""
+        asyncio.run(self._client.km.interrupt_kernel())
 
     def fails(self, *sources: str) -> bool:
         """Whether one of these sources raises."""

@@ -5,6 +5,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from helpers import chapter
+from helpers.frameworks import Sight
 
 
 @pytest.fixture
@@ -60,6 +61,19 @@ def test_usable_framework_is_ready(shell, monkeypatch, capsys):
     shell.run_cell("chapter.require('tensorflow')\nran = True")
     assert capsys.readouterr().out == "TensorFlow is ready.\n"
     assert shell.user_ns["ran"]
+
+
+def test_a_framework_can_be_asked_for_without_an_import_here(shell, monkeypatch, capsys):
+    break_import(monkeypatch, AssertionError("imported here"))
+    monkeypatch.setattr(chapter, "sight_apart", lambda framework: Sight(framework, "1.0"))
+    shell.run_cell("chapter.require('mxnet', apart=True)")
+    assert capsys.readouterr().out == "MXNet is ready.\n"
+    broken = Sight("mxnet", error="OSError: libcudart.so.11.0")
+    monkeypatch.setattr(chapter, "sight_apart", lambda _: broken)
+    shell.run_cell("chapter.require('mxnet', apart=True)\nran = True")
+    assert "MXNet cannot be used here: OSError: libcudart" in capsys.readouterr().out
+    shell.run_cell("later = 1")
+    assert "later" not in shell.user_ns
 
 
 def test_versions_in_one_line():

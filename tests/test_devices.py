@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from helpers import devices, frameworks, workers
+from helpers import devices, driver, frameworks, survey, workers
 from helpers.frameworks import MODULES, NAMES, Seen, Sight
 
 SHOW = (
@@ -139,7 +139,46 @@ def test_one_gpu_is_never_called_two(monkeypatch):
     pair = sees(monkeypatch, "pytorch", Seen("cuda:0", "Card A"))
     assert pair.simulated
     assert pair.sentence.startswith("Simulated: PyTorch can use one GPU only (Card A)")
+    monkeypatch.setattr(workers.driver, "ask", lambda: None)
+    monkeypatch.setattr(workers.driver, "hear", lambda _: ([driver.Card(0, "Card A")], []))
     assert workers._visible_devices(pair) == ["", ""]
+
+
+def test_the_pair_for_workers_is_found_without_an_import_here(monkeypatch):
+    for framework, names in [
+        ("tensorflow", ("GPU:0", "GPU:1")),
+        ("pytorch", ("cuda:0", "cuda:1")),
+        ("mxnet", ("gpu(0)", "gpu(1)")),
+    ]:
+        gpus = [Seen(name, "Card") for name in names]
+        monkeypatch.setattr(devices, "sight_apart", lambda f, g=gpus: Sight(f, "1.0", "13.0", g))
+        pair = devices.pair_for_workers(framework)
+        assert (pair.simulated, pair.devices) == (False, names)
+        assert pair.sentence.startswith(
+            f"Real: {NAMES[framework]} uses two GPUs, {names[0]} (Card)"
+        )
+
+
+@pytest.mark.parametrize("framework", MODULES)
+def test_without_gpus_the_workers_are_the_devices(framework):
+    skip_without(framework)
+    code = f"""
+pair = devices.pair_for_workers({framework!r})
+import sys
+assert {MODULES[framework]!r} not in sys.modules
+{SHOW}"""
+    simulated, names, sentence = answer(fresh(code, CUDA_VISIBLE_DEVICES=""))
+    assert simulated and names == ["process 0", "process 1"]
+    assert "so two worker processes on the CPU" in sentence
+
+
+def test_workers_without_the_framework_get_the_reason(monkeypatch):
+    broken = Sight("mxnet", error="OSError: libcudart.so.11.0")
+    monkeypatch.setattr(devices, "sight_apart", lambda _: broken)
+    with pytest.raises(ImportError, match=r"MXNet cannot be used here: OSError: libcudart"):
+        devices.pair_for_workers("mxnet")
+    with pytest.raises(ValueError, match="choose one of tensorflow, pytorch, mxnet"):
+        survey.sight_apart("jax")
 
 
 def test_a_gpu_that_raises_is_present_but_not_usable(monkeypatch):

@@ -3,22 +3,24 @@
 import time
 
 import pytest
-from worker_kernel import HANG, START
+from processes import processes_with
+from worker_kernel import HANG, JOIN, MARK, PAIR, START
 
-from helpers import workers
+from helpers import devices, workers
 
 
 def test_each_worker_knows_its_place_and_stop_ends_both(notebook):
     assert "worker 1 of 2: CPU, simulated device 1" in notebook.run(START)
     told = notebook.run(
         "%%px\nimport os, sys\n"
-        "names = 'RANK WORLD_SIZE MASTER_ADDR CUDA_VISIBLE_DEVICES OMP_NUM_THREADS'.split()\n"
+        "names = 'RANK WORLD_SIZE CUDA_VISIBLE_DEVICES OMP_NUM_THREADS'.split()\n"
         "print([os.environ[name] for name in names], 'torch' in sys.modules)"
     )
-    assert "[stdout:0] \n['0', '2', '127.0.0.1', '', '1'] False" in told
-    assert "[stdout:1] \n['1', '2', '127.0.0.1', '', '1'] False" in told
-    ports = notebook.run("%%px\nprint(os.environ['MASTER_PORT'])").splitlines()
-    assert ports[1] == ports[3]
+    devices = workers._visible_devices(PAIR)
+    assert f"[stdout:0] \n['0', '2', '{devices[0]}', '1'] False" in told
+    assert f"[stdout:1] \n['1', '2', '{devices[1]}', '1'] False" in told
+    places = notebook.run("%%px\nprint(os.environ['INIT_METHOD'])").splitlines()
+    assert places[1] == places[3] and places[1].startswith("file://")
 
     first = notebook.left()
     notebook.run(START)
@@ -32,6 +34,43 @@ def test_each_worker_knows_its_place_and_stop_ends_both(notebook):
     notebook.run("workers.stop()")
     assert notebook.left() == []
     assert "workers.start(...) again" in notebook.run("%%px\nprint('hello')")
+
+
+def test_connections_are_on_loopback_signed_and_private(notebook):
+    notebook.run(START)
+    notebook.run(JOIN)
+    marked = processes_with(MARK, notebook.mark)
+    listening = {c.laddr.ip for p in marked for c in p.net_connections() if c.status == "LISTEN"}
+    assert listening <= {"127.0.0.1", "::1"}
+    assert notebook.run(
+        "import os, stat\n"
+        "session = workers._running.client.session\n"
+        "print(len(session.key) > 20, session.signature_scheme)\n"
+        "print(oct(stat.S_IMODE(os.stat(workers._running.watcher.folder).st_mode)))"
+    ).splitlines() == ["True hmac-sha256", "0o700"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "cards", "simulated", "expected"),
+    [
+        (None, 0, True, ["0", "1"]),  # as it would be on two cards, and no card is there to see
+        (None, 1, True, ["", ""]),  # one of the two would see the card
+        ("", 0, True, ["", ""]),
+        ("-1", 2, True, ["", ""]),
+        (None, 2, False, ["0", "1"]),
+        ("1,0", 2, False, ["1", "0"]),
+        ("GPU-2222, 3", 4, False, ["GPU-2222", "3"]),
+    ],
+)
+def test_each_worker_sees_one_of_the_users_cards(monkeypatch, variable, cards, simulated, expected):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    monkeypatch.setattr(workers.driver, "ask", lambda: None)
+    monkeypatch.setattr(workers.driver, "hear", lambda _: ([object()] * cards, []))
+    names = ("worker 0", "worker 1") if simulated else ("cuda:0", "cuda:1")
+    pair = devices.Pair("pytorch", names, simulated, "")
+    assert workers._visible_devices(pair) == expected
 
 
 def test_interrupt_ends_both_and_says_so(notebook):

@@ -4,7 +4,8 @@ import os
 import signal
 import time
 
-from worker_kernel import HANG, START
+import pytest
+from worker_kernel import HANG, JOIN, START
 
 
 def test_restart_of_the_kernel_leaves_nothing(notebook):
@@ -42,6 +43,28 @@ def test_a_watcher_that_does_not_start_is_no_start(notebook):
 
 def test_a_dead_worker_ends_both_and_is_said(notebook):
     notebook.run(START)
-    notebook.run("%%px --targets 0\nimport os\nos._exit(3)")
-    assert "A worker has died, so both were ended" in notebook.run("workers._running['x']")
+    told = notebook.run(
+        "import time\nteam = workers._running\nteam.processes[0].kill()\n"
+        "while workers.alive() == 2: time.sleep(0.1)\nteam['x']"
+    )
+    assert "A worker has died, so both were ended" in told
+    assert notebook.left_in_the_end() == []
+
+
+@pytest.mark.parametrize(
+    "endless",
+    ["while True:\n    dist.all_reduce(toy)", "import time\ntime.sleep(600)"],
+    ids=["in an all-reduce", "while the other waits for something else"],
+)
+def test_a_worker_killed_in_the_middle_of_a_cell_is_said(notebook, endless):
+    notebook.run(START)
+    notebook.run(JOIN)
+    notebook.run(
+        "import os, threading\n"
+        "one = workers._running.processes[1].pid\n"
+        "threading.Timer(1, os.kill, (one, 9)).start()"
+    )
+    # A second to the kill, then the fifteen in which the reader must be told.
+    told = notebook.run(f"%%px\n{endless}", seconds=16)
+    assert "A worker has died, so both were ended" in told
     assert notebook.left_in_the_end() == []

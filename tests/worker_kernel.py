@@ -9,11 +9,24 @@ import psutil
 from jupyter_client.manager import start_new_kernel
 from processes import processes_with
 
+from helpers import devices
+
 MARK = "TEST_WORKERS_MARK"  # each kernel has a value of its own, and all its processes inherit it
 
-START = """
+PAIR = devices.Pair("pytorch", ("process 0", "process 1"), True, "simulated")
+START = f"""
 from helpers import devices, workers
-workers.start(devices.Pair("pytorch", ("process 0", "process 1"), True, "simulated"))
+workers.start(devices.Pair(*{(PAIR.framework, PAIR.devices, PAIR.simulated, PAIR.sentence)!r}))
+"""
+JOIN = """%%px
+import os
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+rank, limit = int(os.environ["RANK"]), timedelta(seconds=60)
+dist.init_process_group("gloo", os.environ["INIT_METHOD"], limit, world_size=2, rank=rank)
+toy = torch.ones(4)
+dist.all_reduce(toy)
 """
 HANG = "%%px\nimport time\nprint('begun', flush=True)\ntime.sleep(600)"
 
