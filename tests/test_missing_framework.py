@@ -25,7 +25,15 @@ def run(chapter: str, missing: list[str], folder: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("chapter", "name"),
-    [("02_tensorflow", "TensorFlow"), ("03_pytorch", "PyTorch"), ("04_mxnet", "MXNet")],
+    [
+        (f"{chapter}{part}", name)
+        for chapter, name in [
+            ("02_tensorflow", "TensorFlow"),
+            ("03_pytorch", "PyTorch"),
+            ("04_mxnet", "MXNet"),
+        ]
+        for part in ("", "_in_practice")
+    ],
 )
 def test_its_chapter_ends_with_a_notice(chapter, name, tmp_path, monkeypatch):
     told = run(chapter, [name], tmp_path, monkeypatch)

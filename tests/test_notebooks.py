@@ -16,11 +16,23 @@ import nbformat
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-CHAPTERS = ["01_devices", "02_tensorflow", "03_pytorch", "04_mxnet", "05_summary"]
+CHAPTERS = [
+    "01_devices",
+    "02_tensorflow",
+    "02_tensorflow_in_practice",
+    "03_pytorch",
+    "03_pytorch_in_practice",
+    "04_mxnet",
+    "04_mxnet_in_practice",
+    "05_summary",
+]
 FRAMEWORKS = {  # the modules that a chapter may import, of those that belong to a framework
     "02_tensorflow": {"tensorflow", "keras"},
+    "02_tensorflow_in_practice": {"tensorflow", "keras"},
     "03_pytorch": {"torch"},
+    "03_pytorch_in_practice": {"torch"},
     "04_mxnet": {"mxnet"},
+    "04_mxnet_in_practice": {"mxnet"},
 }
 
 # Every cell whose output is not compared, and why. Nothing else may escape the comparison.
@@ -39,6 +51,11 @@ IGNORED: dict[tuple[str, str], str] = {
     ("02_tensorflow", "s6-bubble-run"): "a measured idle share: a time",
     ("02_tensorflow", "s6-gantt"): "a picture of times",
     ("02_tensorflow", "versions"): "the versions installed",
+    ("02_tensorflow_in_practice", "devices-of-this-run"): "which devices: a fact of the machine",
+    ("02_tensorflow_in_practice", "s7-start-run"): "which devices: a fact of the machine",
+    ("02_tensorflow_in_practice", "s7-ratio-run"): "a ratio of times",
+    ("02_tensorflow_in_practice", "s7-five-gantt"): "a picture of times",
+    ("02_tensorflow_in_practice", "versions"): "the versions installed",
     ("03_pytorch", "devices-of-this-run"): "which devices: a fact of the machine",
     ("03_pytorch", "s1-detect"): "what the machine has",
     ("03_pytorch", "s3-dataparallel"): "how many GPUs the machine has",
@@ -47,12 +64,23 @@ IGNORED: dict[tuple[str, str], str] = {
     ("03_pytorch", "s6-bubble-run"): "a measured idle share: a time",
     ("03_pytorch", "s6-gantt"): "a picture of times",
     ("03_pytorch", "versions"): "the versions installed",
+    ("03_pytorch_in_practice", "devices-of-this-run"): "which devices: a fact of the machine",
+    ("03_pytorch_in_practice", "s7-start-run"): "which devices: a fact of the machine",
+    ("03_pytorch_in_practice", "s7-sees-run"): "what each worker sees: a fact of the machine",
+    ("03_pytorch_in_practice", "s7-ratio-run"): "a ratio of times",
+    ("03_pytorch_in_practice", "s7-gantt"): "a picture of times",
+    ("03_pytorch_in_practice", "versions"): "the versions installed",
     ("04_mxnet", "devices-of-this-run"): "which devices: a fact of the machine",
     ("04_mxnet", "s1-detect"): "what the machine has",
     ("04_mxnet", "s5-rate-run"): "images per second: a time",
     ("04_mxnet", "s6-bubble-run"): "a measured idle share: a time",
     ("04_mxnet", "s6-gantt"): "a picture of times",
     ("04_mxnet", "versions"): "the versions installed",
+    ("04_mxnet_in_practice", "devices-of-this-run"): "which devices: a fact of the machine",
+    ("04_mxnet_in_practice", "s7-start-run"): "which devices: a fact of the machine",
+    ("04_mxnet_in_practice", "s7-ratio-run"): "a ratio of times",
+    ("04_mxnet_in_practice", "s7-gantt"): "a picture of times",
+    ("04_mxnet_in_practice", "versions"): "the versions installed",
     ("05_summary", "mxnet-pair"): "which devices: a fact of the machine",
     ("05_summary", "pytorch-pair"): "which devices: a fact of the machine",
     ("05_summary", "pytorch-start"): "which devices: a fact of the machine",
@@ -356,8 +384,10 @@ def test_these_chapters_exist() -> None:
     assert [path.stem for path in PATHS] == CHAPTERS
 
 
-def test_same_sections_in_each_framework() -> None:
-    assert different_sections({p.stem: load(p) for p in PATHS if p.stem in FRAMEWORKS}) == []
+@pytest.mark.parametrize("part", ["", "_in_practice"])
+def test_same_sections_in_each_framework(part: str) -> None:
+    stems = [f"{name}{part}" for name in ("02_tensorflow", "03_pytorch", "04_mxnet")]
+    assert different_sections({stem: load(FOLDER / f"{stem}.ipynb") for stem in stems}) == []
 
 
 def test_ignored_cells_are_listed_with_a_reason() -> None:
