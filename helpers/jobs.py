@@ -45,7 +45,8 @@ def run(function: Callable[..., Any], *arguments: Any, limit: float | None = Non
     """Run one job in a worker and note its device and time. What it raises becomes ``error``.
 
     After ``limit`` seconds it gets a TimeoutError; if that does not end it (it hangs in compiled
-    code), its process is ended five seconds later.
+    code), its process is ended five seconds later. Windows has no such alarm: there the process is
+    ended at once.
     """
     label = " ".join([function.__name__, *map(str, arguments)])
     value, error = None, ""
@@ -72,16 +73,20 @@ def _ended_after(limit: float | None) -> Iterator[None]:
     def time_over(*_: Any) -> None:
         raise TimeoutError(f"the job was ended after its {limit:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, time_over)
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    alarm = hasattr(signal, "SIGALRM")
+    if alarm:
+        before = signal.signal(signal.SIGALRM, time_over)
+        signal.setitimer(signal.ITIMER_REAL, limit)
     # This one needs neither Python's lock nor a line of Python to be reached.
-    faulthandler.dump_traceback_later(limit + _GRACE, exit=True, file=sys.__stderr__)
+    last = limit + _GRACE if alarm else limit
+    faulthandler.dump_traceback_later(last, exit=True, file=sys.__stderr__)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         faulthandler.cancel_dump_traceback_later()
-        signal.signal(signal.SIGALRM, before)
+        if alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def collect(tasks: Sequence[Any]) -> list[Done]:

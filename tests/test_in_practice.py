@@ -1,4 +1,4 @@
-"""Each mutant breaks one line of §7: the checks go red, and green again when repaired."""
+"""Each mutant breaks one line of §7 to §9: the checks go red, and green again when repaired."""
 
 import pytest
 from chapter_kernel import ChapterKernel
@@ -13,6 +13,12 @@ MUTANTS: dict[str, list[Mutant]] = {
         ("s7-never-two-run", "a.device != b.device or ", "", []),
         ("s7-queue-define", "free.get()", "free.get(); free.put(device)", ["s7-toy-run"]),
         ("s7-fresh-define", '"check": True', '"check": False', ["s7-toy-run"]),
+        ("s9-batches-define", ".skip(position)", "", ["s9-batches-check"]),
+        ("s9-parts-define", "random_state(net)", "[]", ["s9-checkpoint-check"]),
+        ("s9-whole-define", 'path.with_suffix(".part")', "path", ["s9-kill-run"]),
+        ("s9-inside-define", "packed.testzip() is None", "True", ["s9-refused-run"]),
+        ("s9-misfit-define", "if here != there", "if False", ["s9-refused-run"]),
+        ("setup-step-define", "/ rows", "/ len(x)", ["s9-across-define", "s9-across-run"]),
     ],
     "03_pytorch_in_practice": [
         (
@@ -29,6 +35,21 @@ MUTANTS: dict[str, list[Mutant]] = {
             "free.get(); free.put((number, visible))",
             ["s7-fresh-run", "s7-fresh-fail-run"],
         ),
+        ("setup-share-define", "[rank]", "[0]", ["setup-try-workers", "setup-try-check"]),
+        ("setup-share-define", " / world_size", "", ["setup-try-workers", "setup-try-check"]),
+        ("s9-batch-define", "place * size : (place + 1) * size", ":size", ["s9-batch-check"]),
+        ("s9-random-define", "mine)", "torch.zeros(1))", ["s9-first-run", "s9-first-check"]),
+        ("s9-write-define", 'f"{path}.new"', "path", ["s9-kill-run"]),
+        ("s9-plain-define", "    while", "    if", ["s9-names-run", "s9-names-check"]),
+        (
+            "s9-fill-define",
+            "    optimizer.load_state_dict",
+            "    str",
+            ["s9-resume-define", "s9-resume-run", "s9-resume-check"],
+        ),
+        ("s9-inside-define", "file.testzip() is not None", "False", ["s9-bad-run"]),
+        ("s9-read-define", "state.keys() == PARTS", "True", ["s9-bad-run"]),
+        ("s9-fit-define", "one != two", "False", ["s9-bad-run"]),
     ],
     "04_mxnet_in_practice": [
         ("s7-at-once-define", "assert max", "assert True or max", ["s7-alone-run"]),
@@ -40,6 +61,18 @@ MUTANTS: dict[str, list[Mutant]] = {
             "free.get(); free.put((device, variable))",
             ["s7-queue-free", "s7-queue-run"],
         ),
+        (
+            "setup-step-define",
+            "len(batch[0])",
+            "len(batch[0]) // 2",
+            ["s9-unbroken", "s9-resume-check", "s9-resume-border"],
+        ),
+        ("s9-write-define", 'path.with_name(path.name + ".part")', "path", ["s9-kill-whole"]),
+        ("s9-unpack-define", "training.order =", "_ =", ["s9-pack-check"]),
+        ("s9-pack-define", "for name, array in states", "for name, array in {}", ["s9-pack-check"]),
+        ("s9-save-define", "    check_fits", "    print", ["s9-damaged-run"]),
+        ("s9-read-define", "allow_pickle=False", "allow_pickle=True", ["s9-damaged-pickled"]),
+        ("s9-fits-define", ".shape != array.shape", ".ndim != array.ndim", ["s9-damaged-run"]),
     ],
 }
 
