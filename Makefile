@@ -20,7 +20,7 @@ help:
 	@echo '                (after make clean also with another Python: make setup PYTHON=/path/to/python)'
 	@echo 'make notebooks  run the chapters and store their outputs (one: NOTEBOOKS=notebooks/03_pytorch.ipynb)'
 	@echo 'make lint       check the style of the code and the notebook files'
-	@echo 'make benchmark  time the survey and its parts'
+	@echo 'make benchmark  measure on a quiet machine: survey, chapters, bubble, speed-up'
 	@echo 'make clean      remove .venv and caches'
 
 lab: setup
