@@ -116,6 +116,7 @@ IGNORED: dict[tuple[str, str], str] = {
     ("05_summary", "mxnet-pair"): "which devices: a fact of the machine",
     ("05_summary", "pytorch-pair"): "which devices: a fact of the machine",
     ("05_summary", "pytorch-start"): "which devices: a fact of the machine",
+    ("05_summary", "speed-table"): "times",
     ("05_summary", "tensorflow-pair"): "which devices: a fact of the machine",
     ("05_summary", "versions"): "the versions installed",
 }
