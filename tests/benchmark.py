@@ -261,9 +261,12 @@ def speed() -> Iterator[Figure]:
             chapter.execute(MINIMAL[framework])
             for name, (batch, width) in SIZES[framework].items():
                 what = f"{NAMES[framework]}, {batch} rows, width {width}"
-                pairs = in_chapter(chapter, framework, f"measure_size({batch}, {width})")
+                call = f"measure_size({batch}, {width})"
+                pairs = [pair for _ in range(3) for pair in in_chapter(chapter, framework, call)]
                 yield ratio("speed-up", what, pairs, f"{name} network, limit 2")
-                pairs = in_chapter(chapter, framework, f"both({batch}, {width}, repeats=25)")
+                repeats = 300 if batch < 1024 else 25  # a short step is disturbed more
+                call = f"both({batch}, {width}, repeats={repeats})"
+                pairs = in_chapter(chapter, framework, call)
                 yield ratio("overhead", what, pairs, "chapter / shortest loop, limit 1.02")
             if framework == "pytorch":
                 chapter.execute("workers.stop()")
