@@ -6,7 +6,9 @@ devices*, CPU devices that the framework keeps apart.
 
 import contextlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from helpers import frameworks
@@ -68,12 +70,7 @@ def pair(framework: str) -> Pair:
     ImportError where it is missing, DeviceError where TensorFlow has already started.
     """
     sight = frameworks.sight(framework)
-    if len(sight.usable) >= 2:
-        one, two = sight.usable[:2]
-        devices = _real(framework, one.device, two.device)
-        return Pair(framework, devices, False, _real_sentence(sight))
-    devices, what = _SIMULATED[framework]()
-    return Pair(framework, devices, True, _simulated_sentence(sight, what))
+    return _pair(sight, partial(_real, framework), _SIMULATED[framework])
 
 
 def pair_for_workers(framework: str) -> Pair:
@@ -85,28 +82,29 @@ def pair_for_workers(framework: str) -> Pair:
     sight = sight_apart(framework)
     if sight.error:
         raise ImportError(f"{NAMES[framework]} cannot be used here: {sight.error}")
+    return _pair(sight, lambda one, two: (one, two), _two_processes)
+
+
+def _pair(
+    sight: Sight,
+    real: Callable[[str, str], tuple[Any, Any]],
+    simulate: Callable[[], tuple[tuple[Any, Any], str]],
+) -> Pair:
+    """The first two usable GPUs, made devices by ``real``, else what ``simulate`` returns."""
+    name = NAMES[sight.framework]
     if len(sight.usable) >= 2:
-        one, two = (gpu.device for gpu in sight.usable[:2])
-        return Pair(framework, (one, two), False, _real_sentence(sight))
-    devices, what = _two_processes()
-    return Pair(framework, devices, True, _simulated_sentence(sight, what))
-
-
-def _real_sentence(sight: Sight) -> str:
-    one, two = sight.usable[:2]
-    return (
-        f"Real: {NAMES[sight.framework]} uses two GPUs, "
-        f"{one.device} ({one.name}) and {two.device} ({two.name})."
-    )
-
-
-def _simulated_sentence(sight: Sight, what: str) -> str:
+        one, two = sight.usable[:2]
+        sentence = (
+            f"Real: {name} uses two GPUs, {one.device} ({one.name}) and {two.device} ({two.name})."
+        )
+        return Pair(sight.framework, real(one.device, two.device), False, sentence)
+    devices, what = simulate()
     if sight.usable:
         seen = f"one GPU only ({sight.usable[0].name})"
     else:
         seen = f"no GPU ({why_none(sight)})"
-    name = NAMES[sight.framework]
-    return f"Simulated: {name} can use {seen}, so {what} stand in for two GPUs."
+    sentence = f"Simulated: {name} can use {seen}, so {what} stand in for two GPUs."
+    return Pair(sight.framework, devices, True, sentence)
 
 
 def _real(framework: str, one: str, two: str) -> tuple[Any, Any]:

@@ -42,14 +42,19 @@ class Sight:
         return [gpu for gpu in self.gpus if not gpu.problem]
 
 
+def check_known(framework: str) -> None:
+    """Raise ValueError, with the choices, for a framework that is not one of the three."""
+    if framework not in MODULES:
+        raise ValueError(f"Unknown framework {framework!r}: choose one of {', '.join(MODULES)}.")
+
+
 def import_quietly(framework: str) -> Any:
     """Import a framework and hold its start-up log back; the log is shown when the import fails.
 
     MXNet 1.9.1 asks for ``np.bool``, which NumPy dropped in 1.24: it is put back first, and stays.
     Raises ValueError for an unknown framework, and whatever the import raises.
     """
-    if framework not in MODULES:
-        raise ValueError(f"Unknown framework {framework!r}: choose one of {', '.join(MODULES)}.")
+    check_known(framework)
     if framework == "mxnet":
         import numpy as np
 

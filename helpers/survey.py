@@ -13,7 +13,7 @@ from typing import Any
 
 from helpers import driver
 from helpers.driver import Card, Gap
-from helpers.frameworks import MODULES, NAMES, Seen, Sight
+from helpers.frameworks import MODULES, NAMES, Seen, Sight, check_known
 
 _SECONDS = 90  # a framework on a slow disk may need most of them for its first import
 _GPU_BUILDS = {
@@ -91,8 +91,7 @@ def survey() -> Survey:
     Whatever crashes, hangs, is missing or answers nonsense becomes a line with the reason; never
     an exception. The environment is that of this process, so hidden cards are explained too.
     """
-    command = [sys.executable, "-m", "helpers.frameworks"]
-    questions = {name: driver.Question([*command, name]) for name in MODULES}
+    questions = {name: _ask(name) for name in MODULES}
     cards, gaps = driver.hear(driver.ask())
     visible, hidden = driver.visible(cards, os.environ)
     gaps += hidden
@@ -111,16 +110,18 @@ def sight_apart(framework: str) -> Sight:
 
     Raises ValueError for an unknown framework; where its import fails, the answer has an error.
     """
-    if framework not in MODULES:
-        raise ValueError(f"Unknown framework {framework!r}: choose one of {', '.join(MODULES)}.")
+    check_known(framework)
     environment = tuple(os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PYTHONPATH"))
     return _sight_apart(framework, environment)
 
 
 @functools.cache  # an import takes seconds, and its answer depends on nothing else
 def _sight_apart(framework: str, environment: tuple[str | None, ...]) -> Sight:
-    question = driver.Question([sys.executable, "-m", "helpers.frameworks", framework])
-    return _read(framework, *question.answer(_SECONDS))[0]
+    return _read(framework, *_ask(framework).answer(_SECONDS))[0]
+
+
+def _ask(framework: str) -> driver.Question:
+    return driver.Question([sys.executable, "-m", "helpers.frameworks", framework])
 
 
 def why_none(sight: Sight) -> str:

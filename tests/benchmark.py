@@ -107,15 +107,8 @@ def chapters() -> Iterator[Figure]:
     """Each notebook alone: its time, and the memory of all its processes."""
     for path in sorted(CHAPTERS.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as folder:
-            command = [
-                sys.executable,
-                "-m",
-                "jupyter",
-                "execute",
-                "--output",
-                f"{folder}/run",
-                path,
-            ]
+            output = ["--output", f"{folder}/run.ipynb"]
+            command = [sys.executable, "-m", "jupyter", "execute", *output, str(path)]
             seconds, peak = peak_of(command, path.stem)
         yield Figure("chapters", path.stem, seconds, "s", note="limit 90")
         yield Figure("chapters", f"{path.stem}, peak", peak, "MiB", note="limit 1536")
@@ -158,13 +151,9 @@ def bubble() -> Iterator[Figure]:
             )
 
 
-# What §8 measures: the article's network, and one whose step is nearly all computing. Where two
-# widths are in a chapter, its own are taken.
-SIZES = {
-    "tensorflow": {"article's": (256, 128), "compute-bound": (4096, 1024)},
-    "pytorch": {"article's": (256, 128), "compute-bound": (4096, 512)},
-    "mxnet": {"article's": (256, 128), "compute-bound": (4096, 1024)},
-}
+# What §8 measures, (rows, width): the article's network, and one whose step is mostly computing.
+ARTICLES = (256, 128)
+COMPUTE_BOUND = {"tensorflow": (4096, 1024), "pytorch": (4096, 512), "mxnet": (4096, 1024)}
 # The shortest loop in each framework, without a function of the chapter: what do those add?
 MINIMAL = {
     "tensorflow": """
@@ -259,7 +248,8 @@ def speed() -> Iterator[Figure]:
         with ChapterKernel(f"{stem}_in_practice") as chapter:
             chapter.run_up_to(LAST[framework], without="s7")
             chapter.execute(MINIMAL[framework])
-            for name, (batch, width) in SIZES[framework].items():
+            sizes = {"article's": ARTICLES, "compute-bound": COMPUTE_BOUND[framework]}
+            for name, (batch, width) in sizes.items():
                 what = f"{NAMES[framework]}, {batch} rows, width {width}"
                 call = f"measure_size({batch}, {width})"
                 pairs = [pair for _ in range(3) for pair in in_chapter(chapter, framework, call)]

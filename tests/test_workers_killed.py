@@ -9,8 +9,6 @@ import pytest
 from processes import processes_with
 from worker_kernel import MARK, START
 
-AGAIN = 'print(workers.start(devices.Pair("pytorch", ("process 0", "process 1"), True, "")))'
-
 
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_left_after_a_random_kill(notebook, seed):
@@ -26,6 +24,6 @@ def test_nothing_is_left_after_a_random_kill(notebook, seed):
         assert notebook.left_in_the_end() == []
         return
     # Whatever was hit, the reader gets on: the kernel answers, the next start works.
-    assert "worker 1 of 2" in notebook.run(AGAIN, seconds=120)
+    assert "worker 1 of 2" in notebook.run(START, seconds=120)
     notebook.run("workers.stop()")
     assert notebook.left_in_the_end() == []
