@@ -10,7 +10,8 @@ measurement, and the ratio is taken pair by pair.
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 Action = Callable[[], object]
@@ -40,18 +41,42 @@ def _nothing() -> None:
     pass
 
 
+def _threads_to(cores: set[int]) -> None:
+    """Let every thread of this process run on these cores only."""
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):  # it ended meanwhile
+            os.sched_setaffinity(int(thread), cores)
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Keep this process to one of its cores for a while."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    _threads_to({min(allowed)})
+    try:
+        yield
+    finally:
+        _threads_to(allowed)
+
+
 def compare(
     steps: Mapping[str, Action],
     wait: Action = _nothing,
     before: Action = _nothing,
     repeats: int = 7,
     warm_up: int = 2,
+    on_one_core: Collection[str] = (),
 ) -> dict[str, Times]:
     """Time each of ``steps``, in turn within each repeat, after ``warm_up`` untimed rounds.
 
     ``wait`` returns when the device has finished; it belongs to the time, because many calls
     return before their work is done. ``before`` is called before each step and is not timed: a
-    barrier, for processes that shall begin together. Raises ValueError for less than one repeat.
+    barrier, for processes that shall begin together. The steps named in ``on_one_core`` may use
+    one core of the CPU (on Linux; elsewhere this changes nothing). Raises ValueError for less than
+    one repeat.
     """
     if repeats < 1:
         raise ValueError(f"A time needs at least one repeat, not {repeats}.")
@@ -60,11 +85,13 @@ def compare(
         for name, step in steps.items():
             wait()
             before()
-            start = time.perf_counter()
-            step()
-            wait()
+            with _one_core() if name in on_one_core else nullcontext():
+                start = time.perf_counter()
+                step()
+                wait()
+                end = time.perf_counter()
             if number >= warm_up:
-                values[name].append(time.perf_counter() - start)
+                values[name].append(end - start)
     return {name: Times(tuple(found)) for name, found in values.items()}
 
 

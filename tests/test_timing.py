@@ -1,6 +1,8 @@
 """Times: what is timed and what is not, in which order, and what median, spread and ratio are."""
 
 import os
+import queue
+import threading
 import time
 
 import pytest
@@ -56,6 +58,33 @@ def test_a_drift_of_the_machine_leaves_the_ratio_alone(clock):
     times = timing.compare({"one": one, "two": lambda: clock(now["factor"])})
     assert timing.ratio(times["one"], times["two"]).spread == (2.0, 2.0)
     assert times["one"].spread != (times["one"].median,) * 2
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="only Linux keeps threads to cores"
+)
+def test_a_step_on_one_core_has_one_in_all_threads_and_gives_the_others_back():
+    allowed, seen = os.sched_getaffinity(0), {}
+    asked, told = queue.Queue(), queue.Queue()
+
+    def other_thread():
+        while asked.get():
+            told.put(timing.cores())
+
+    def note(name):
+        asked.put(True)
+        seen[name] = timing.cores(), told.get()
+
+    thread = threading.Thread(target=other_thread)
+    thread.start()
+    steps = {"one": lambda: note("one"), "all": lambda: note("all")}
+    timing.compare(steps, repeats=1, on_one_core=["one"])
+    with pytest.raises(ZeroDivisionError):
+        timing.compare({"one": lambda: 1 / 0}, on_one_core=["one"])
+    note("after")
+    asked.put(False)
+    thread.join()
+    assert seen == {"one": (1, 1), "all": (len(allowed),) * 2, "after": (len(allowed),) * 2}
 
 
 def test_median_and_spread():
