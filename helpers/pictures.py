@@ -31,14 +31,14 @@ class Picture:
 
 def _small_png(figure: Any) -> bytes:
     """PNG of at most 128 colours: a third of the bytes, and notebooks stay small."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
-    drawn, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=100)
-    # No dithering: it would speckle plain areas. The white ground makes the picture opaque.
-    Image.open(drawn).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
-        small, format="png", optimize=True
-    )
+    canvas, small = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.draw()  # savefig would draw twice, and an explorer waits for it
+    drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    # No dithering: it would speckle plain areas.
+    drawn.quantize(128, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
     return small.getvalue()
 
 
