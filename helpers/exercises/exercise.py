@@ -2,7 +2,7 @@
 
 import importlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,21 @@ def number(value: Any, form: str) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise MalformedError(form) from None
+
+
+def faulty_line(faulty: int, innocent: Mapping[int, str]) -> Callable[[Any], str | None]:
+    """A judge of the number of a line: right for the faulty one, for each innocent one its hint."""
+    form = f"the number of a line, from 1 to {max(faulty, *innocent)}"
+
+    def judge(answer: Any) -> str | None:
+        line = number(answer, form)
+        if line == faulty:
+            return None
+        if line not in innocent:
+            raise MalformedError(form)
+        return f"Line {line:g}: {innocent[line]}"
+
+    return judge
 
 
 def raised(error: BaseException) -> str:
