@@ -33,7 +33,7 @@ test: setup
 notebooks: setup
 	@for notebook in $(NOTEBOOKS); do \
 	    $(RUN) jupyter execute --inplace "$$notebook" || { echo "$$notebook failed, its file is unchanged." >&2; exit 1; }; \
-	    $(RUN) $(STRIP) "$$notebook" || exit 1; \
+	    $(RUN) tests.strip_widgets "$$notebook" && $(RUN) $(STRIP) "$$notebook" || exit 1; \
 	done
 
 lint: setup

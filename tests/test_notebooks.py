@@ -8,12 +8,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import nbformat
 import pytest
+from strip_widgets import WIDGET, strip
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 CHAPTERS = [
@@ -25,6 +27,7 @@ CHAPTERS = [
     "04_mxnet",
     "04_mxnet_in_practice",
     "05_summary",
+    "06_play",
 ]
 FRAMEWORKS = {  # the modules that a chapter may import, of those that belong to a framework
     "02_tensorflow": {"tensorflow", "keras"},
@@ -119,6 +122,7 @@ IGNORED: dict[tuple[str, str], str] = {
     ("05_summary", "speed-table"): "times",
     ("05_summary", "tensorflow-pair"): "which devices: a fact of the machine",
     ("05_summary", "versions"): "the versions installed",
+    ("06_play", "versions"): "the versions installed",
 }
 
 MAX_BYTES = 300_000
@@ -214,6 +218,16 @@ def no_errors_stored(nb: Notebook) -> list[str]:
     ]
 
 
+def no_widgets_stored(nb: Notebook) -> list[str]:
+    """A stored widget is a random number of its run; a still picture stands beside it."""
+    return [
+        cell["id"]
+        for cell in code_cells(nb)
+        for output in cell["outputs"]
+        if WIDGET in output.get("data", {})
+    ]
+
+
 def no_noise_in_metadata(nb: Notebook) -> list[str]:
     allowed = {"kernelspec", "language_info", "tags", "jupyter"}
     parts = [("notebook", nb["metadata"])]
@@ -281,6 +295,7 @@ RULES = [
     python3_kernel,
     counts_in_order,
     no_errors_stored,
+    no_widgets_stored,
     no_noise_in_metadata,
     short_markdown,
     short_code,
@@ -469,6 +484,12 @@ def printed(text: str) -> dict[str, Any]:
 
 
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
+EXPLORER = {
+    "output_type": "execute_result",
+    "execution_count": 1,
+    "metadata": {},
+    "data": {WIDGET: {"model_id": "0f3a9b2c"}, "text/plain": "[picture] A line."},
+}
 LONG_TABLE = "\n".join(["| a | b |"] * 200)
 
 GOOD = notebook(
@@ -487,6 +508,7 @@ BROKEN: list[tuple[Callable[[Notebook], list[str]], Notebook]] = [
     (counts_in_order, notebook(code("1", count=2))),
     (counts_in_order, notebook(code("1", {"output_type": "execute_result", "execution_count": 7}))),
     (no_errors_stored, notebook(code("1", ERROR))),
+    (no_widgets_stored, notebook(code("1", EXPLORER))),
     (no_noise_in_metadata, notebook(widgets={})),
     (no_noise_in_metadata, notebook(code("1", execution={"iopub.status.busy": "2026-01-01"}))),
     (short_markdown, notebook(markdown("word " * (MAX_WORDS + 1)))),
@@ -513,6 +535,14 @@ def test_rule_rejects_a_broken_notebook(
     rule: Callable[[Notebook], list[str]], nb: Notebook
 ) -> None:
     assert rule(nb) != []
+
+
+def test_widgets_are_stripped_and_their_text_stays() -> None:
+    nb = notebook(code("1", deepcopy(EXPLORER)), widgets={})
+    assert no_widgets_stored(nb) != [] and no_noise_in_metadata(nb) != []
+    strip(nb)
+    assert no_widgets_stored(nb) == no_noise_in_metadata(nb) == []
+    assert nb["cells"][1]["outputs"][0]["data"] == {"text/plain": "[picture] A line."}
 
 
 def test_every_rule_has_a_broken_notebook() -> None:
