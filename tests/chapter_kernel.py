@@ -52,11 +52,15 @@ class ChapterKernel:
         """Press the stop button."""
         asyncio.run(self._client.km.interrupt_kernel())
 
+    def first_failure(self, *sources: str) -> int | None:
+        """Run these sources until one raises: its place among them, None when none does."""
+        for place, source in enumerate(sources):
+            try:
+                self.execute(source)
+            except CellExecutionError:
+                return place
+        return None
+
     def fails(self, *sources: str) -> bool:
         """Whether one of these sources raises."""
-        try:
-            for source in sources:
-                self.execute(source)
-        except CellExecutionError:
-            return True
-        return False
+        return self.first_failure(*sources) is not None
