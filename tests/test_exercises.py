@@ -49,7 +49,7 @@ def toy(monkeypatch):
         (5, "Not yet. That is the sum."),
         (7, "Not yet. Multiply."),
         (float("nan"), "Not yet. Multiply."),
-        (..., "Not answered yet: replace the three dots, run that cell, then this one."),
+        (..., "Not answered yet: replace `...` by your answer, run that cell, then this one."),
         ("6", "Not yet. The answer should be one number."),
         (True, "Not yet. The answer should be one number."),
         (None, "Not yet. The answer should be one number."),
@@ -57,7 +57,6 @@ def toy(monkeypatch):
         (10**400, "Not yet. The answer should be one number."),
         (Hostile(), "Not yet. Your code raised ZeroDivisionError: without a message"),
     ],
-    ids=repr,
 )
 def test_verdict_about_a_value(answer, said, capsys):
     assert verdict("toy/six", answer) == said

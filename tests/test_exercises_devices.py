@@ -86,12 +86,12 @@ def raises(*_):
 
 
 @pytest.mark.parametrize("name", ["visible", "setting"])
-@pytest.mark.parametrize("answer", [*NONSENSE, wrong_arity, raises], ids=repr)
+@pytest.mark.parametrize("answer", [*NONSENSE, wrong_arity, raises])
 def test_nonsense(name, answer):
     assert verdict(f"devices/{name}", answer).startswith("Not yet. ")
 
 
-@pytest.mark.parametrize("value", [None, "", [], {}, {"CUDA_VISIBLE_DEVICES": None}], ids=repr)
+@pytest.mark.parametrize("value", [None, "", [], {}, {"CUDA_VISIBLE_DEVICES": None}])
 def test_a_setting_that_is_none(value):
     assert verdict("devices/setting", lambda *_: value).startswith("Not yet. ")
 

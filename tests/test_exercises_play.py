@@ -81,12 +81,12 @@ def raises(*_):
 
 
 @pytest.mark.parametrize("name", ["crossing", "bubble"])
-@pytest.mark.parametrize("answer", [None, *NONSENSE, wrong_arity, raises], ids=repr)
+@pytest.mark.parametrize("answer", [None, *NONSENSE, wrong_arity, raises])
 def test_nonsense(name, answer):
     assert verdict(f"play/{name}", answer).startswith("Not yet. ")
 
 
-@pytest.mark.parametrize("part", [*NONSENSE, 0, 2.5, True, 10**9, float("inf")], ids=repr)
+@pytest.mark.parametrize("part", [*NONSENSE, 0, 2.5, True, 10**9, float("inf")])
 def test_nonsense_inside(part):
     assert verdict("play/crossing", lambda *_: part).startswith("Not yet. ")
     assert verdict("play/bubble", RIGHT | {"4 and 4": part}).startswith("Not yet. ")

@@ -121,7 +121,7 @@ def test_an_error_and_a_worker_that_waits_for_it():
     assert pytorch.IN_VAIN in said and pytorch.UNKNOWN_NAME not in said
 
 
-@pytest.mark.parametrize("answer", [*NONSENSE, (), (1, 2), (len, None)], ids=repr)
+@pytest.mark.parametrize("answer", [*NONSENSE, (), (1, 2), (len, None)])
 def test_a_training_without_its_workers(answer):
     said = verdict("pytorch/two-devices", answer)
     assert said.startswith("Not yet. The answer should be a function and the two workers")
@@ -151,14 +151,14 @@ def test_each_innocent_line_has_its_own_hint():
     assert len({hint.partition(": ")[2] for hint in said.values()}) == len(said)
 
 
-@pytest.mark.parametrize("answer", [*NONSENSE, 0, 11, 2.5, True], ids=repr)
+@pytest.mark.parametrize("answer", [*NONSENSE, 0, 11, 2.5, True])
 def test_no_line(answer):
     said = verdict("pytorch/idle-device", answer)
     assert said.startswith("Not yet. The answer should be the number of a line")
 
 
 @pytest.mark.parametrize("name", ["wrong-mean", "pick-a-split"])
-@pytest.mark.parametrize("answer", NONSENSE, ids=repr)
+@pytest.mark.parametrize("answer", NONSENSE)
 def test_nonsense(name, answer):
     assert verdict(f"pytorch/{name}", answer).startswith("Not yet. ")
 

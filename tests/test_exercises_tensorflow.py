@@ -24,7 +24,7 @@ def raises(*_):
 
 
 @pytest.mark.parametrize("name", ["two-devices", "wrong-mean", "idle-device", "pick-a-split"])
-@pytest.mark.parametrize("answer", [*NONSENSE, no_arguments, raises], ids=repr)
+@pytest.mark.parametrize("answer", [*NONSENSE, no_arguments, raises])
 def test_nonsense(name, answer):
     assert verdict(f"tensorflow/{name}", answer).startswith("Not yet. ")
 

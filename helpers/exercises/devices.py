@@ -31,6 +31,7 @@ VALUES = {
         (1, 2): "count how often each card is named. The chapter tried such a value.",
         (1, 2, 1): "one card can be no two devices. What does CUDA do about that?",
         (1,): "CUDA does not keep the first of two equal entries either.",
+        (2, 1): "CUDA does not keep the last of two equal entries either.",
         (2,): "CUDA does not throw out the repeated card alone.",
     },
     "": {

@@ -43,7 +43,7 @@ def verdict(name: str, answer: Any) -> str:
         answered(answer)
         hint = exercise.judge(answer)
     except NotAnsweredError:
-        return "Not answered yet: replace the three dots, run that cell, then this one."
+        return "Not answered yet: replace `...` by your answer, run that cell, then this one."
     except MalformedError as error:
         return f"Not yet. The answer should be {error}."
     except Exception as error:

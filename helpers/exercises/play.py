@@ -85,11 +85,13 @@ EXERCISES = {
     "crossing": Exercise(
         judge_crossing,
         "Two devices win when the work on half of the rows takes longer than the message. A wider "
-        "network makes both larger; a faster device needs more rows, a faster link fewer.",
+        "network makes both larger; a faster device needs more rows, a faster link fewer. "
+        "An odd row saves nothing, so the number is even.",
     ),
     "bubble": Exercise(
         judge_bubble,
-        "With 5 and 3 layers device 1 has 3 layers' work to do while device 0 has 5: it waits a "
-        "fifth of all time, however small the pieces. Balance the stages first.",
+        "With 5 and 3 layers device 1 has 3 layers' work to do while device 0 has 5: it waits "
+        "two fifths of the step, so the bubble, over both devices, stays above one fifth, however "
+        "many micro-batches there are. Balance the stages first.",
     ),
 }

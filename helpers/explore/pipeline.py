@@ -74,8 +74,8 @@ def draw(layers: int, first: int, micro_batches: int) -> Picture:
     axes.set_yticks([0, -1], ["device 0", "device 1"])
     axes.set_xlabel("time (1 is the forward pass of one layer for the whole batch)")
     axes.spines[["top", "right"]].set_visible(False)
-    formula = f"(p − 1) / (m + p − 1) = {even:.1%}"
-    axes.set_title(f"Bubble {idle:.1%}; the formula for even halves says {formula}", fontsize=11)
+    formula = f"1 / (m + 1) = {even:.1%}"
+    axes.set_title(f"Bubble {idle:.1%}; for even halves the formula says {formula}", fontsize=11)
     pieces = f"{micro_batches} micro-batch{'es' * (micro_batches > 1)}"
     return Picture(
         figure,

@@ -6,7 +6,7 @@ from helpers.explore.explorer import Explorer
 from helpers.frameworks import NAMES, check_known
 from helpers.pictures import COLOURS, Picture, new_figure
 
-WANTS = "one network sooner", "many trainings", "a network too large for one card"
+WANTS = "one network sooner", "many trainings", "a network that hardly fits"
 FITS = "yes", "no", "only with a tiny batch"
 STEPS = "mostly computing", "very short"
 HEADINGS = {
@@ -25,7 +25,7 @@ QUESTIONS = (
     "What is a step?",
     "Are the cards alike?",
 )
-ON = "yes, or with a tiny batch", "one network sooner", "mostly computing"
+ON = "yes, or with a tiny batch", "one network", "mostly computing"
 SPLITS = {
     6: "split the model",
     7: "split the jobs",
@@ -35,7 +35,7 @@ SPLITS = {
 }
 TURNS = {
     (0, 6): "no",
-    (1, 6): "too large: a tiny\nbatch is not enough",
+    (1, 6): "it hardly fits: a tiny\nbatch is not enough",
     (1, 7): "many trainings",
     (2, 8): "very short",
     (3, 3): "yes",
@@ -96,7 +96,7 @@ def recommend(want: str, fits: str, alike: bool, steps: str) -> Recommendation:
             "Each card takes a share of the rows.": not tiny,
             "Each card takes the rows that it can hold: the global batch is larger.": tiny,
             "The cards are alike: equal shares, as the tool makes them.": alike,
-            "Equal shares make the faster card wait: by hand it gets more rows.": not alike,
+            "Equal shares make the faster card wait: by hand you can give it more.": not alike,
         }
     return Recommendation(SPLITS[section], [why for why, so in reasons.items() if so], section)
 
