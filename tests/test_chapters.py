@@ -1,16 +1,21 @@
-"""Each chapter runs twice in one kernel, all cells and all cells again, and leaves no process."""
+"""Each chapter runs twice in one kernel, all cells and all cells again, and leaves no process.
+
+Where a browser is found, tests/browser does the same in JupyterLab.
+"""
 
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
+from browser.lab import found
 from nbclient import NotebookClient
 from processes import processes_with
 
 CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
+@pytest.mark.skipif(found() is not None, reason="done by tests/browser, in a browser")
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_chapter_runs_twice_in_one_kernel(path, monkeypatch):
     monkeypatch.setenv("TEST_CHAPTERS_MARK", path.stem)
