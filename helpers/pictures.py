@@ -11,6 +11,7 @@ from helpers.devices import Survey
 from helpers.frameworks import NAMES
 
 # From Okabe and Ito (2008): colours that people with a colour vision deficiency can tell apart.
+EDGE = "#555555"  # around areas: the lighter ones of these colours are faint on white
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 ROUNDING = float(np.finfo(np.float32).eps) / 2  # relative rounding error of one float32 operation
 
@@ -82,7 +83,7 @@ def rows(shares: Mapping[str, Sequence[int]]) -> Picture:
 def _box(x: float, y: float, colour: str, width: float = 0.8, height: float = 0.8) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x, y), width, height, facecolor=colour, edgecolor="#555555", linewidth=0.6)
+    return Rectangle((x, y), width, height, facecolor=colour, edgecolor=EDGE, linewidth=0.6)
 
 
 def losses(curves: Mapping[str, Sequence[float]], x: str = "step") -> Picture:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from helpers.pictures import COLOURS, Picture, new_figure
+from helpers.pictures import COLOURS, EDGE, Picture, new_figure
 
 
 class Span(NamedTuple):
@@ -69,16 +69,17 @@ def gantt(spans: Sequence[Span], title: str = "Who worked when") -> Picture:
     kinds = list(dict.fromkeys(span.label.split()[0] for span in spans))
     figure = new_figure(9, 1.2 + 0.5 * len(devices))
     axes = figure.subplots()
+    edge = {"edgecolor": EDGE, "linewidth": 0.6}
     for one in spans:
         kind, _, rest = one.label.partition(" ")
         left, width = 1000 * (one.start - begin), 1000 * (one.end - one.start)
         line = -devices.index(one.device)
         colour = kinds.index(kind) % len(COLOURS)
-        axes.barh(line, width, left=left, height=0.7, color=COLOURS[colour], edgecolor="white")
+        axes.barh(line, width, left=left, height=0.7, color=COLOURS[colour], **edge)
         text = "black" if colour else "white"  # a contrast of 4.5 to 1 or more
         axes.text(left + width / 2, line, rest, ha="center", va="center", fontsize=8, color=text)
     for number, kind in enumerate(kinds):
-        axes.barh(0, 0, color=COLOURS[number % len(COLOURS)], label=kind)
+        axes.barh(0, 0, color=COLOURS[number % len(COLOURS)], label=kind, **edge)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     axes.set_yticks([-line for line in range(len(devices))], devices)
     axes.set_xlabel("milliseconds")

@@ -25,7 +25,9 @@ def explorer():
 
 def shown(explorer):
     """The picture and the sentence on the page."""
-    found = re.fullmatch(r'<img alt="(.*?)" src="(.*?)"><p .*?>(.*?)</p>', explorer._shown.value)
+    found = re.fullmatch(
+        r'<img alt="(.*?)" src="(.*?)" style=.*?><p .*?>(.*?)</p>', explorer._shown.value
+    )
     alternative, source, sentence = found.groups()
     assert alternative == sentence
     return source, sentence

@@ -38,7 +38,7 @@ class Explorer:
         text = html.escape(picture.text)
         # Three lines are kept for the sentence; a screen reader says it at every change.
         self._shown.value = (
-            f'<img alt="{text}" src="data:image/png;base64,{png}">'
+            f'<img alt="{text}" src="data:image/png;base64,{png}" style="max-width: 100%">'
             f'<p role="status" style="min-height: 4.5em; max-width: 56em">{text}</p>'
         )
 

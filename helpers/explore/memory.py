@@ -5,7 +5,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from helpers.explore.explorer import Explorer
-from helpers.pictures import COLOURS, Picture, new_figure
+from helpers.pictures import COLOURS, EDGE, Picture, new_figure
 
 GB = 10**9
 KEPT = {"SGD": 0, "momentum": 1, "Adam": 2}  # numbers that the optimizer keeps for each weight
@@ -92,7 +92,7 @@ def _bar(axes: Any, y: float, parts: Parts, card: int, longest: float) -> None:
     """One bar of the parts side by side; what lies beyond the card's size is hatched."""
     ends = [end / GB for end in accumulate(parts, initial=0)]
     pieces = [(start, end - start) for start, end in pairwise(ends)]
-    axes.broken_barh(pieces, (y - 0.33, 0.66), facecolors=COLOURS[:4], edgecolor="white", lw=0.5)
+    axes.broken_barh(pieces, (y - 0.33, 0.66), facecolors=COLOURS[:4], edgecolor=EDGE, lw=0.6)
     fits = ends[-1] <= card
     if not fits:
         beyond = [(card, ends[-1] - card)]

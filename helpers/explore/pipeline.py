@@ -2,7 +2,7 @@
 
 from helpers import timeline
 from helpers.explore.explorer import Explorer
-from helpers.pictures import COLOURS, Picture, new_figure
+from helpers.pictures import COLOURS, EDGE, Picture, new_figure
 
 
 def schedule(layers: int, first: int, micro_batches: int) -> list[timeline.Span]:
@@ -60,7 +60,7 @@ def draw(layers: int, first: int, micro_batches: int) -> Picture:
             width = inches * (mine[0].end - mine[0].start)
             boxes = [(s.start, s.end - s.start) for s in mine]
             # The line between two boxes is thin where a thick one would cover them.
-            edges = {"edgecolor": "white", "linewidth": min(1, 10 * width)}
+            edges = {"edgecolor": EDGE, "linewidth": min(0.6, 10 * width)}
             label = "" if line else kind
             axes.broken_barh(boxes, (line - 0.35, 0.7), facecolor=colour, label=label, **edges)
             if width < 0.05 + 0.065 * len(str(micro_batches - 1)):

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from helpers.explore.explorer import Explorer
-from helpers.pictures import COLOURS, Picture, new_figure
+from helpers.pictures import COLOURS, EDGE, Picture, new_figure
 
 
 def share_out(rows: int, speeds: Sequence[float]) -> list[int]:
@@ -75,7 +75,7 @@ def draw(rows: int, devices: int, split: str, speed: float) -> Picture:
     boxes = [(70 + 20 * row, 18) for row in range(rows)]
     for device, size in enumerate(sizes):
         y, first = 54 + 42 * device, sum(sizes[:device])
-        mine, look = slice(first, first + size), {"edgecolor": "#555555", "linewidth": 0.6}
+        mine, look = slice(first, first + size), {"edgecolor": EDGE, "linewidth": 0.6}
         axes.broken_barh(boxes, (y, 30), facecolor="#EEEEEE", **look)
         axes.broken_barh(boxes[mine], (y, 30), facecolor=COLOURS[device], **look)
         for row in range(rows)[mine]:

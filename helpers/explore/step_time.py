@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from helpers.explore.explorer import Explorer
-from helpers.pictures import COLOURS, Picture, new_figure
+from helpers.pictures import COLOURS, EDGE, Picture, new_figure
 
 UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 
@@ -102,10 +102,10 @@ def draw(batch: int, width: int, rate: float, bandwidth: float, overlap: bool) -
     figure.set_layout_engine("none")  # the axes stay where they are
     axes = figure.add_axes((0.12, 0.36, 0.86, 0.44), xlim=(0, 1.15 * longest), ylim=(-1.55, 0.4))
     looks = {
-        "forward": {"color": COLOURS[0]},
-        "backward": {"color": COLOURS[4]},
-        "wait for the message": {"facecolor": COLOURS[1], "edgecolor": "black", "hatch": "///"},
-        "message, sent during backward": {"color": COLOURS[5]},
+        "forward": {"facecolor": COLOURS[0], "edgecolor": EDGE},
+        "backward": {"facecolor": COLOURS[4], "edgecolor": EDGE},
+        "wait for the message": {"facecolor": COLOURS[1], "edgecolor": EDGE, "hatch": "///"},
+        "message, sent during backward": {"facecolor": COLOURS[5], "edgecolor": EDGE},
     }
     for line, each in enumerate((one, two)):
         left = 0.0
@@ -121,7 +121,8 @@ def draw(batch: int, width: int, rate: float, bandwidth: float, overlap: bool) -
         axes.text(left + longest / 100, -line, _time(left), va="center", fontweight="bold")
     # It leaves after the forward pass and one product of the last layer: the two together have as
     # many operations as the backward pass.
-    axes.barh(-1.38, two.hidden, 0.12, two.backward, **looks["message, sent during backward"])
+    if two.hidden:
+        axes.barh(-1.38, two.hidden, 0.12, two.backward, **looks["message, sent during backward"])
     for name, look in looks.items():
         axes.barh(0, 0, label=name, **look)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.38), ncols=4, fontsize=9, frameon=False)
