@@ -1,4 +1,4 @@
-"""The chapters 1 to 4, each run twice in a browser."""
+"""The chapters 1 to 5, each run twice in a browser."""
 
 import pytest
 from chapters import MAIN, differences, run_twice

@@ -1,4 +1,4 @@
-"""The notebooks *in practice*, and the chapters after them, each run twice in a browser."""
+"""The notebooks *in practice*, and chapter 6, each run twice in a browser."""
 
 import pytest
 from chapters import OTHERS, run_twice
