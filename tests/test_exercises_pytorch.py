@@ -81,7 +81,7 @@ def test_each_wrong_training_has_its_own_hint(chapter):
         said[name] = judged(chapter, WORKED.replace(whole, broken))
     assert all(hint.startswith("Not yet. ") for hint in said.values()), said
     assert len(set(said.values())) == len(said), said
-    assert "line 6 of my_training: raise ValueError" in said["raises"]
+    assert "line 7 of my_training: raise ValueError" in said["raises"]
     assert pytorch.UNKNOWN_NAME in said["a name of the notebook"]
     assert pytorch.ALL_ROWS in said["all rows on both"]
     assert pytorch.COPIES_DIFFER in said["no all-reduce"]

@@ -20,9 +20,10 @@ class Explorer:
         from ipywidgets import HTML, VBox
 
         self.draw, self.controls = draw, controls
-        self._shown = HTML()
+        self._shown = HTML(tooltip="")
         self._box = VBox([*controls.values(), self._shown])
         for control in controls.values():
+            control.tooltip = control.description  # else ipywidgets writes "null" there
             control.style.description_width = "14em"
             control.layout.width = "40em"
             control.observe(self._show, "value")

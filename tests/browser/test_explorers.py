@@ -132,6 +132,7 @@ def test_each_control_of_each_explorer(box, name):
             seen.add(explorer._shown.value)
         assert len(seen) > 1, f"{title}: no move changes what is shown"
         assert box.locator("img").get_attribute("alt")
+    assert box.locator("[title=null]").count() == 0
 
 
 @pytest.mark.parametrize("name", ["rows"])
