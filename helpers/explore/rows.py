@@ -123,7 +123,7 @@ def rows() -> Explorer:
     from ipywidgets import FloatSlider, IntSlider, ToggleButtons, dlink
 
     split = ToggleButtons(options=["even", "by speed"], description="split")
-    speed = FloatSlider(2, min=1, max=4, step=0.5, description="speed of device 0 (others 1)")
+    speed = FloatSlider(2, min=1, max=4, step=0.5, description="speed of device 0")
     dlink((split, "value"), (speed, "disabled"), lambda value: value == "even")
     return Explorer(
         draw,
