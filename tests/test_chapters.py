@@ -10,6 +10,7 @@ import psutil
 import pytest
 from browser.lab import found
 from nbclient import NotebookClient
+from outputs import outputs_of
 from processes import processes_with
 
 CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
@@ -31,12 +32,3 @@ def test_chapter_runs_twice_in_one_kernel(path, monkeypatch):
     assert outputs_of(notebook) == first_pass
     _, left = psutil.wait_procs(processes_with("TEST_CHAPTERS_MARK", path.stem), timeout=10)
     assert left == []
-
-
-def outputs_of(notebook: nbformat.NotebookNode) -> dict[str, str]:
-    """What each checked cell printed, by cell id."""
-    return {
-        cell.id: "".join(out.get("text") or out.data["text/plain"] for out in cell.outputs)
-        for cell in notebook.cells
-        if cell.cell_type == "code" and "nbval-ignore-output" not in cell.metadata.get("tags", [])
-    }

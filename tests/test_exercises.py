@@ -1,12 +1,19 @@
 """What an exercise says: right, not yet with a hint, not answered; and never an exception."""
 
+import importlib
 import sys
 from types import ModuleType
 
 import pytest
+from exercise_answers import NONSENSE, no_arguments, raises
 
 from helpers import exercises
 from helpers.exercises.exercise import MalformedError, answered, call, number, verdict
+
+
+def exercises_of(chapter):
+    """The names of the exercises of a chapter."""
+    return importlib.import_module(f"helpers.exercises.{chapter}").EXERCISES
 
 
 class Hostile:
@@ -108,6 +115,22 @@ def test_answered_gives_the_value_back():
     assert answered([1, 2]) == [1, 2]
     with pytest.raises(MalformedError, match="one number"):
         number("1", "one number")
+
+
+CHAPTERS = ("devices", "tensorflow", "pytorch", "mxnet", "summary", "play")
+EVERY = [f"{chapter}/{name}" for chapter in CHAPTERS for name in exercises_of(chapter)]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_exercise_that_is_not_answered(name):
+    assert verdict(name, ...).startswith("Not answered yet")
+
+
+# The judge of this one uses MXNet's contexts: test_exercises_mxnet.py asks it in a kernel.
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "mxnet/two-devices"])
+@pytest.mark.parametrize("answer", [*NONSENSE, True, no_arguments, raises])
+def test_every_exercise_with_nonsense(name, answer):
+    assert verdict(name, answer).startswith("Not yet. ")
 
 
 def test_unknown_exercises_are_named():

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from chapter_kernel import ChapterKernel
+from exercise_answers import said_by
 
 from helpers.exercises import splits
 from helpers.exercises.exercise import verdict
@@ -12,28 +13,11 @@ from helpers.exercises.exercise import verdict
 MAIN, IN_PRACTICE = "02_tensorflow", "02_tensorflow_in_practice"
 NEEDED = ["require", "devices-of-this-run", "s1-detect", "s2-data", "s2-model-define"]
 NEEDED += ["s3-strategy-make", "s3-ex-two-devices-answer"]
-NONSENSE = [None, "", "abc", -1, [], {}, float("nan"), object()]
 
 
-def no_arguments():
-    return 3.0
-
-
-def raises(*_):
-    raise ValueError("no such device")
-
-
-@pytest.mark.parametrize("name", ["two-devices", "wrong-mean", "idle-device", "pick-a-split"])
-@pytest.mark.parametrize("answer", [*NONSENSE, no_arguments, raises])
-def test_nonsense(name, answer):
-    assert verdict(f"tensorflow/{name}", answer).startswith("Not yet. ")
-
-
-@pytest.mark.parametrize("name", ["two-devices", "wrong-mean", "idle-device", "pick-a-split"])
-def test_not_answered(name):
-    assert verdict(f"tensorflow/{name}", ...).startswith("Not answered yet")
-    if name in ("two-devices", "wrong-mean"):
-        assert verdict(f"tensorflow/{name}", lambda *_: ...).startswith("Not answered yet")
+@pytest.mark.parametrize("name", ["two-devices", "wrong-mean"])
+def test_a_function_that_is_not_written_yet(name):
+    assert verdict(f"tensorflow/{name}", lambda *_: ...).startswith("Not answered yet")
 
 
 # --- two-devices: in a kernel, because it needs the chapter's strategy ---
@@ -126,15 +110,6 @@ def test_two_devices():
 # --- the others need no TensorFlow ---
 
 
-def run(stem, name, capsys):
-    """Run the reader's cell, the check and the worked answer; what the last two say."""
-    sources = ChapterKernel(stem).sources
-    names = {}
-    for part in ("answer", "check", "worked"):
-        exec("from helpers import exercises\n" + sources[f"{name}-{part}"], names)
-    return capsys.readouterr().out.splitlines()
-
-
 def test_idle_device_lines():
     sources = ChapterKernel(IN_PRACTICE).sources
     lines = re.findall(r"# (\d)$", sources["s8-ex-idle-device-script"], flags=re.MULTILINE)
@@ -150,8 +125,8 @@ def test_idle_device_lines():
         assert "a line, from 1 to 9" in verdict("tensorflow/idle-device", line)
 
 
-def test_pick_a_split_worked(capsys):
-    unanswered, *sums, right = run(IN_PRACTICE, "s8-ex-pick-a-split", capsys)
+def test_pick_a_split_worked():
+    unanswered, *sums, right = said_by(IN_PRACTICE, "s8-ex-pick-a-split")
     assert unanswered.startswith("Not answered yet") and right.startswith("Right. ")
     assert len(sums) == 4
 

@@ -4,12 +4,27 @@ import re
 
 import pytest
 from ipywidgets import IntSlider
+from strip_widgets import WIDGET
 
 from helpers import explore
 from helpers.explore.explorer import Explorer
 from helpers.pictures import Picture, new_figure
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
+# For each explorer a change of each control, in an order in which each of them is seen.
+CHANGES = {
+    "all_reduce": {"devices": 5, "rounds": 2, "size": 200},
+    "memory": {"weights": 2000, "optimizer": "SGD", "rows": 128, "activations": 20, "card": 24},
+    "pipeline": {"layers": 10, "first": 7, "micro_batches": 8},
+    "rows": {"devices": 3, "rows": 11, "split": "by speed", "speed": 3.5},
+    "step_time": {"batch": 1024, "width": 1024, "rate": 10, "bandwidth": 50, "overlap": True},
+    "which_split": {
+        "framework": "mxnet",
+        "alike": False,
+        "steps": "very short",
+        "want": "many trainings",
+        "fits": "no",
+    },
+}
 
 
 def draw(size):
@@ -58,6 +73,23 @@ def test_each_explorer_says_what_can_be_changed(name):
     assert explorer.controls
     for control in explorer.controls.values():
         assert control.description
+
+
+@pytest.mark.parametrize("name", explore.__all__)
+def test_each_control_changes_what_is_shown(name):
+    explorer = getattr(explore, name)()
+    assert CHANGES[name].keys() == explorer.controls.keys()
+    for control, value in CHANGES[name].items():
+        before = explorer._shown.value
+        explorer.controls[control].value = value
+        assert explorer._shown.value != before, control
+
+
+@pytest.mark.parametrize("name", explore.__all__)
+def test_each_explorer_is_given_as_widgets_and_as_a_still_picture(name):
+    data, metadata = getattr(explore, name)()._repr_mimebundle_()
+    assert data.keys() >= {WIDGET, "image/png", "text/plain"}
+    assert metadata["image/png"]["alt"] in data["text/plain"]
 
 
 @pytest.mark.parametrize("name", explore.__all__)

@@ -89,26 +89,10 @@ def test_all_pictures_are_small_and_of_one_size():
         assert len(picture.png) < 20_000
 
 
-def test_each_control_changes_what_is_shown():
-    explorer = explore.memory()
-    changes = {"weights": 2000, "optimizer": "SGD", "rows": 128, "activations": 20, "card": 24}
-    assert changes.keys() == explorer.controls.keys()
-    for name, value in changes.items():
-        before = explorer._shown.value
-        explorer.controls[name].value = value
-        assert explorer._shown.value != before, name
-
-
 def test_the_ends_of_the_controls_can_be_drawn():
     explorer = explore.memory()
     for name in ("weights", "activations"):
         control = explorer.controls[name]
         control.value = control.base**control.max
     # 16 bytes for each of 20,000 million weights, and 64 rows of 1 GB.
-    assert "one device 384 GB" in explorer.picture().text
-
-
-def test_widgets_and_a_still_picture_are_given():
-    data, metadata = explore.memory()._repr_mimebundle_()
-    assert data.keys() >= {"application/vnd.jupyter.widget-view+json", "image/png", "text/plain"}
-    assert metadata["image/png"]["alt"] in data["text/plain"]
+    assert "one device 384 GB" in explorer.picture.text

@@ -128,20 +128,6 @@ def test_all_pictures_are_small_of_one_size_and_differ_by_the_way_taken():
     assert all(len(sections) == 1 for sections in ways.values())
 
 
-def test_each_control_changes_what_is_shown():
-    for name, value in {
-        "want": MANY,
-        "fits": NO,
-        "alike": False,
-        "steps": SHORT,
-        "framework": "mxnet",
-    }.items():
-        explorer = explore.which_split()
-        before = explorer._shown.value
-        explorer.controls[name].value = value
-        assert explorer._shown.value != before, name
-
-
 def test_the_link_below_follows_the_answers():
     explorer = explore.which_split()
     assert explorer.link in explorer._box.children
@@ -154,9 +140,3 @@ def test_the_link_below_follows_the_answers():
         (shown,) = explorer.link.outputs
         target = place(section, framework)[1]
         assert shown["data"] == {"text/markdown": f"[{words}]({target})"}
-
-
-def test_widgets_and_a_still_picture_are_given():
-    data, metadata = explore.which_split()._repr_mimebundle_()
-    assert data.keys() >= {"application/vnd.jupyter.widget-view+json", "image/png", "text/plain"}
-    assert metadata["image/png"]["alt"] in data["text/plain"]

@@ -13,7 +13,7 @@ class Explorer:
 
     ``draw`` is called with the value of each control under its name, and returns a Picture. All its
     pictures must have one size, so that nothing on the page jumps. Where widgets cannot be shown
-    (no front end, a page exported to HTML), the picture of the present values stands for them.
+    (no front end, a page exported to HTML), ``picture``, the present one, stands for them.
     """
 
     def __init__(self, draw: Callable[..., Picture], **controls: Any) -> None:
@@ -29,14 +29,11 @@ class Explorer:
             control.observe(self._show, "value")
         self._show()
 
-    def picture(self) -> Picture:
-        """The picture for the present values of the controls."""
-        return self.draw(**{name: control.value for name, control in self.controls.items()})
-
     def _show(self, _: Any = None) -> None:
-        picture = self.picture()
-        png = base64.b64encode(picture.png).decode()
-        text = html.escape(picture.text)
+        values = {name: control.value for name, control in self.controls.items()}
+        self.picture = self.draw(**values)
+        png = base64.b64encode(self.picture.png).decode()
+        text = html.escape(self.picture.text)
         # Three lines are kept for the sentence; a screen reader says it at every change.
         self._shown.value = (
             f'<img alt="{text}" src="data:image/png;base64,{png}" style="max-width: 100%">'
@@ -44,8 +41,8 @@ class Explorer:
         )
 
     def __repr__(self) -> str:
-        return repr(self.picture())
+        return repr(self.picture)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        still, metadata = self.picture()._repr_mimebundle_()
+        still, metadata = self.picture._repr_mimebundle_()
         return {**self._box._repr_mimebundle_(), **still}, metadata

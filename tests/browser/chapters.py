@@ -5,30 +5,13 @@ from typing import Any
 
 import nbformat
 from lab import NOTEBOOKS, Lab, within
+from outputs import outputs_of
 
 # In two halves that take equally long, one test file each: pytest gives each file to one of its
 # two processes.
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 OTHERS = [path for path in PATHS if "_in_practice" in path.stem or path.stem == "06_play"]
 MAIN = [path for path in PATHS if path not in OTHERS]
-
-
-def outputs_of(notebook: dict[str, Any]) -> dict[str, list[str]]:
-    """What each checked cell has printed and shown as text, by cell id. Outputs with facts of the
-    machine are not compared, as in the strict check; pictures and widgets by their texts."""
-    found = {}
-    for cell in notebook["cells"]:
-        tags = cell["metadata"].get("tags", [])
-        if cell["cell_type"] == "code" and "nbval-ignore-output" not in tags:
-            printed = {"stdout": "", "stderr": ""}
-            for output in cell["outputs"]:
-                if output["output_type"] == "stream":
-                    printed[output["name"]] += "".join(output["text"])
-            shown = [
-                "".join(o["data"].get("text/plain", "")) for o in cell["outputs"] if "data" in o
-            ]
-            found[cell["id"]] = [*printed.values(), *shown]
-    return found
 
 
 def differences(stored: dict[str, list[str]], found: dict[str, list[str]]) -> list[str]:

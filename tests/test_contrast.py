@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from helpers import explore, pictures, timeline
+from helpers.explore.all_reduce import ground
 from helpers.pictures import COLOURS
 
 Colour = Sequence[float]  # red, green and blue from 0 to 1
@@ -120,6 +121,13 @@ def test_white_or_black_text_suits_each_colour():
     first, *others = map(to_rgb, COLOURS)
     assert contrast(WHITE, first) >= 4.5 > contrast((0, 0, 0), first)
     assert all(contrast((0, 0, 0), colour) >= 4.5 > contrast(WHITE, colour) for colour in others)
+
+
+@pytest.mark.parametrize("devices", range(2, 9))
+def test_black_can_be_read_on_every_ground_of_the_ring(devices):
+    grounds = [ground(count, devices) for count in range(1, devices + 1)]
+    assert len(set(grounds)) == devices
+    assert all(contrast((0, 0, 0), to_rgb(colour)) >= 4.5 for colour in grounds)
 
 
 def test_faint_things_are_noticed():
