@@ -10,7 +10,7 @@ RUN = PATH="$$PWD/.venv/bin:$$PATH" .venv/bin/python -m
 # What .venv was made from, and where. When .venv/ready holds the same, there is nothing to do.
 STATE = { pwd; cat requirements.txt pyproject.toml; } | cksum
 
-.PHONY: help lab setup test notebooks lint benchmark clean
+.PHONY: help lab setup test notebooks lint benchmark gpu-kernels links clean
 .NOTPARALLEL:
 
 help:
@@ -19,8 +19,10 @@ help:
 	@echo 'make setup      the set-up alone: .venv with requirements.txt and the helpers package'
 	@echo '                (after make clean also with another Python: make setup PYTHON=/path/to/python)'
 	@echo 'make notebooks  run the chapters and store their outputs (one: NOTEBOOKS=notebooks/03_pytorch.ipynb)'
-	@echo 'make lint       check the style of the code and the notebook files'
+	@echo 'make lint       check the style of the code, the spelling and the notebook files'
 	@echo 'make benchmark  measure on a quiet machine: survey, chapters, bubble, speed-up'
+	@echo 'make gpu-kernels  for a machine with GPUs: a kernel for each framework (one: KERNELS=pytorch)'
+	@echo 'make links      write the links of README.md to Binder, Kaggle and Colab, from the git remote'
 	@echo 'make clean      remove .venv and caches'
 
 lab: setup
@@ -39,10 +41,19 @@ notebooks: setup
 lint: setup
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
+	@$(RUN) codespell_lib
 	@$(RUN) $(STRIP) --verify $(NOTEBOOKS) || { echo 'Run make notebooks for the files named above.' >&2; exit 1; }
 
 benchmark: setup
 	@$(RUN) tests.benchmark $(ARGS)
+
+# What they hold, and why they are apart: environments/kernels.py.
+gpu-kernels: setup
+	@.venv/bin/python environments/kernels.py $(KERNELS)
+
+# Needs no set-up, only some Python.
+links:
+	@PATH="$$PWD/.venv/bin:$$PATH" python3 binder/links.py
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .coverage

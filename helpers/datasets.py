@@ -101,7 +101,8 @@ def _find(folder: Path, name: str) -> Path:
 
 
 def _read_idx(path: Path) -> np.ndarray:
-    """Read one idx file of bytes (the format is described at http://yann.lecun.com/exdb/mnist)."""
+    """Read one idx file of bytes: two zeros, the code of uint8, the number of dimensions, their
+    sizes, then the values. Raises ValueError where it is damaged."""
     damaged = ValueError(f"{path} is damaged: it is not a complete idx file. Fetch it again.")
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -5,17 +5,30 @@ devices*, CPU devices that the framework keeps apart.
 """
 
 import contextlib
+import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from helpers import frameworks
-from helpers.frameworks import NAMES, Sight
+from helpers import driver, frameworks
+from helpers.frameworks import MODULES, NAMES, Sight
 from helpers.survey import Survey, sight_apart, survey, why_none
 
-__all__ = ["DeviceError", "Pair", "Survey", "pair", "pair_for_workers", "survey"]
+__all__ = [
+    "DeviceError",
+    "Pair",
+    "Survey",
+    "before_import",
+    "before_start",
+    "pair",
+    "pair_for_workers",
+    "survey",
+]
+
+_RESTART = "Restart the kernel (menu Kernel, Restart Kernel) and run the cells in order."
 
 
 class DeviceError(RuntimeError):
@@ -85,6 +98,31 @@ def pair_for_workers(framework: str) -> Pair:
     return _pair(sight, lambda one, two: (one, two), _two_processes)
 
 
+def before_import(framework: str, **variables: str) -> None:
+    """Set environment variables that ``framework`` reads only when it is imported.
+
+    Raises DeviceError where it has been imported with other values.
+    """
+    late = [name for name, value in variables.items() if os.environ.get(name) != value]
+    if late and MODULES[framework] in sys.modules:
+        raise DeviceError(
+            f"Too late to set {' and '.join(late)}: {NAMES[framework]} is already imported, and "
+            f"reads such settings only then. {_RESTART}"
+        )
+    os.environ.update(variables)
+
+
+@contextlib.contextmanager
+def before_start() -> Iterator[None]:
+    """For settings that TensorFlow takes until its first operation. Where it refuses one later,
+    its RuntimeError becomes a DeviceError that says what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        told = f"Too late for this setting: TensorFlow has already started. {_RESTART}"
+        raise DeviceError(told) from error
+
+
 def _pair(
     sight: Sight,
     real: Callable[[str, str], tuple[Any, Any]],
@@ -120,6 +158,24 @@ def number_of(device: Any) -> int:
     return int(re.search(r"\d+", str(device))[0])
 
 
+def entry_of(device: Any) -> str:
+    """The entry of CUDA_VISIBLE_DEVICES with which a process sees this device of ours alone."""
+    listed, number = os.environ.get("CUDA_VISIBLE_DEVICES"), number_of(device)
+    return str(number) if listed is None else listed.split(",")[number].strip()
+
+
+def visible(pair: Pair) -> list[str]:
+    """For each of the two devices: CUDA_VISIBLE_DEVICES for a process that is to see it alone.
+
+    Empty if a card is there and only simulated devices are used: else one process would get it.
+    """
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if pair.simulated:
+        cards, _ = driver.hear(driver.ask())
+        return ["", ""] if cards or listed is not None else ["0", "1"]
+    return [entry_of(device) for device in pair.devices]
+
+
 def _simulate_tensorflow() -> tuple[tuple[str, str], str]:
     import tensorflow as tf
 
@@ -135,8 +191,7 @@ def _simulate_tensorflow() -> tuple[tuple[str, str], str]:
     if count != 2:
         raise DeviceError(
             f"TensorFlow has already started with {count} CPU device{'s' if count > 1 else ''} "
-            "and cannot change that any more. Restart the kernel (menu Kernel, Restart Kernel) "
-            "and run the cells in order."
+            f"and cannot change that any more. {_RESTART}"
         )
     return ("CPU:0", "CPU:1"), "two logical CPU devices, CPU:0 and CPU:1,"
 

@@ -52,6 +52,8 @@ def import_quietly(framework: str) -> Any:
     """Import a framework and hold its start-up log back; the log is shown when the import fails.
 
     MXNet 1.9.1 asks for ``np.bool``, which NumPy dropped in 1.24: it is put back first, and stays.
+    On cards from Ampere on it would round the inputs of matrix products to 10 bits (TF32, says its
+    own ``test_utils.is_TF32_enabled``): NVIDIA's variable against that is set where it is not yet.
     Raises ValueError for an unknown framework, and whatever the import raises.
     """
     check_known(framework)
@@ -60,9 +62,15 @@ def import_quietly(framework: str) -> Any:
 
         if "bool" not in np.__dict__:
             np.bool = bool
+        os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")
     with _stderr_held_back(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what old packages warn of at their import is for others
-        return importlib.import_module(MODULES[framework])
+        module = importlib.import_module(MODULES[framework])
+    # Where the reader has all warnings on, Python's own rule for libraries stays: these two kinds
+    # are for those who write them. MXNet gives thousands.
+    for kind in (DeprecationWarning, ResourceWarning):
+        warnings.filterwarnings("ignore", category=kind, module=rf"{module.__name__}(\.|$)")
+    return module
 
 
 @contextlib.contextmanager

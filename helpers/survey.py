@@ -15,11 +15,11 @@ from helpers import driver
 from helpers.driver import Card, Gap
 from helpers.frameworks import MODULES, NAMES, Seen, Sight, check_known
 
-_SECONDS = 90  # a framework on a slow disk may need most of them for its first import
+_SECONDS = 180  # on a slow disk, or beside other programs, a first import takes a minute
 _GPU_BUILDS = {
-    "tensorflow": 'On Linux, in an environment of its own: pip install "tensorflow[and-cuda]".',
-    "pytorch": "On Linux, plain pip install torch brings the GPU build; elsewhere see pytorch.org.",
-    "mxnet": "pip install mxnet-cu117==1.9.1, with the libraries of CUDA 11; for cards up to Ada.",
+    "tensorflow": "On Linux: make gpu-kernels, which installs tensorflow[and-cuda] apart.",
+    "pytorch": "On Linux: make gpu-kernels, or plain pip install torch; else see pytorch.org.",
+    "mxnet": "On Linux, for cards up to Ada: make gpu-kernels, which installs mxnet-cu117 apart.",
 }
 
 
@@ -140,7 +140,8 @@ def _read(framework: str, output: str, problem: str) -> tuple[Sight, str]:
         told["gpus"] = [Seen(**gpu) for gpu in told["gpus"]]
         return Sight(**told), ""
     except (ValueError, TypeError, KeyError):
-        return Sight(framework, error=problem), problem or "an answer that cannot be read"
+        problem = problem or "exit code 0, but not with an answer that can be read"
+        return Sight(framework, error=problem), problem
 
 
 def _framework_gap(sight: Sight, visible: Sequence[Card]) -> Gap | None:
@@ -166,7 +167,10 @@ def _framework_gap(sight: Sight, visible: Sequence[Card]) -> Gap | None:
 
 
 def import_gap(framework: str, error: str) -> Gap:
-    """Why the import of ``framework`` failed with ``error`` ("Class: message"), and what to do."""
+    """Why the import of ``framework`` failed with ``error``, and what to do. ``error`` is the
+    exception ("Class: message"), or how its process ended without one."""
+    if error.startswith(("exit code", "no answer")):
+        return _silent_gap(framework, error)
     who, install = NAMES[framework], "pip install -r requirements.txt"
     if error.startswith("ModuleNotFoundError") and f"'{MODULES[framework]}'" in error:
         if _has_no_build(framework):

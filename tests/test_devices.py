@@ -1,14 +1,14 @@
 """The pair of a chapter is really two devices, or it is refused."""
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 
 import pytest
+from needs import skip_without
 
-from helpers import devices, driver, frameworks, survey, workers
+from helpers import devices, driver, frameworks, survey
 from helpers.frameworks import MODULES, NAMES, Seen, Sight
 
 SHOW = (
@@ -25,11 +25,6 @@ def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=120,
     )
-
-
-def skip_without(framework: str) -> None:
-    if importlib.util.find_spec(MODULES[framework]) is None:
-        pytest.skip(f"{NAMES[framework]} is not installed here")
 
 
 def answer(process: subprocess.CompletedProcess[str]) -> list:
@@ -130,18 +125,18 @@ def test_a_gpu_that_cannot_compute_is_passed_over(monkeypatch):
     pair = sees(monkeypatch, "pytorch", *cards)
     assert pair.devices == ("cuda:1", "cuda:2")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert workers._visible_devices(pair) == ["1", "2"]
+    assert devices.visible(pair) == ["1", "2"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5, 7 ,GPU-1")
-    assert workers._visible_devices(pair) == ["7", "GPU-1"]
+    assert devices.visible(pair) == ["7", "GPU-1"]
 
 
 def test_one_gpu_is_never_called_two(monkeypatch):
     pair = sees(monkeypatch, "pytorch", Seen("cuda:0", "Card A"))
     assert pair.simulated
     assert pair.sentence.startswith("Simulated: PyTorch can use one GPU only (Card A)")
-    monkeypatch.setattr(workers.driver, "ask", lambda: None)
-    monkeypatch.setattr(workers.driver, "hear", lambda _: ([driver.Card(0, "Card A")], []))
-    assert workers._visible_devices(pair) == ["", ""]
+    monkeypatch.setattr(devices.driver, "ask", lambda: None)
+    monkeypatch.setattr(devices.driver, "hear", lambda _: ([driver.Card(0, "Card A")], []))
+    assert devices.visible(pair) == ["", ""]
 
 
 def test_the_pair_for_workers_is_found_without_an_import_here(monkeypatch):
@@ -196,6 +191,16 @@ def test_a_gpu_that_raises_is_present_but_not_usable(monkeypatch):
 def test_unknown_framework_is_refused_with_the_choices():
     with pytest.raises(ValueError, match="choose one of tensorflow, pytorch, mxnet"):
         devices.pair("jax")
+
+
+@pytest.mark.parametrize("given", ["", "1"])
+def test_mxnet_computes_with_whole_floats_unless_told_otherwise(given, monkeypatch):
+    skip_without("mxnet")
+    monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
+    program = "import os; from helpers.frameworks import import_quietly; import_quietly('mxnet')"
+    program += "; print(os.environ['NVIDIA_TF32_OVERRIDE'])"
+    ran = fresh(program, **({"NVIDIA_TF32_OVERRIDE": given} if given else {}))
+    assert (ran.returncode, ran.stdout) == (0, (given or "0") + "\n"), ran.stderr
 
 
 def test_a_failing_import_shows_the_log_that_was_held_back(capfd, monkeypatch):
