@@ -207,8 +207,9 @@ def visible(cards: Sequence[Card], environment: Mapping[str, str]) -> tuple[list
 
     Rules: CUDA Programming Guide, "CUDA Environment Variables". Unset shows all, empty none; a
     list of numbers or unique beginnings of UUIDs shows these in that order, up to the first entry
-    that is invalid. A card named twice hides all. Numbers count along the PCI bus if
-    CUDA_DEVICE_ORDER says so, else the fastest first: then ours are a guess for unlike cards.
+    that is invalid. A card named twice hides all (from PyTorch's source). Numbers count along the
+    PCI bus if CUDA_DEVICE_ORDER says so, else the fastest first: then ours are a guess for unlike
+    cards.
     """
     gaps = []
     fastest_first = environment.get("CUDA_DEVICE_ORDER", "FASTEST_FIRST") != "PCI_BUS_ID"

@@ -1,5 +1,7 @@
 """The drawings that several chapters share. Each comes with a sentence that says what it shows."""
 
+import base64
+import html
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +19,10 @@ ROUNDING = float(np.finfo(np.float32).eps) / 2  # relative rounding error of one
 
 
 class Picture:
-    """A drawing as PNG with a text alternative, which stands for it where there are no pictures."""
+    """A drawing as PNG with a text alternative, which stands for it where there are no pictures.
+
+    It is shown as HTML: JupyterLab and nbconvert give no alternative text to an image/png output.
+    """
 
     def __init__(self, figure: Any, text: str) -> None:
         self.png = _small_png(figure)
@@ -26,8 +31,10 @@ class Picture:
     def __repr__(self) -> str:
         return f"[picture] {self.text}"
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"image/png": self.png, "text/plain": repr(self)}, {"image/png": {"alt": self.text}}
+    def _repr_html_(self) -> str:
+        png = base64.b64encode(self.png).decode()
+        source = f'src="data:image/png;base64,{png}"'
+        return f'<img alt="{html.escape(self.text)}" {source} style="max-width: 100%">'
 
 
 def _small_png(figure: Any) -> bytes:

@@ -21,16 +21,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
-from helpers import driver
-from helpers.devices import DeviceError, Pair, number_of
+from helpers.devices import DeviceError, Pair, visible
 
 _MARK = "HELPERS_WORKERS_MARK"
+_SECONDS_FOR_A_STEP = 60  # of the start: a busy machine needs ten for the slowest one
 START_AGAIN = "Run the cell with workers.start(...) again, then the cells after it."
 
 _running: "Workers | None" = None
@@ -116,11 +116,12 @@ def start(pair: Pair) -> Workers:
         )
         cluster.start_cluster_sync()
         client = cluster.connect_client_sync()
-        client.wait_for_engines(2, timeout=60, interactive=False)
-        processes = []
-        for rank, visible_device in enumerate(_visible_devices(pair)):
-            settings = _settings(rank, visible_device, watcher.folder)
-            processes.append(psutil.Process(client[rank].apply_sync(_adopt, settings)))
+        _wait_until(lambda: len(client.ids) == 2, cluster)
+        cards = enumerate(visible(pair))
+        settings = [_settings(rank, card, watcher.folder) for rank, card in cards]
+        adopted = [client[rank].apply_async(_adopt, own) for rank, own in enumerate(settings)]
+        _wait_until(lambda: all(answer.ready() for answer in adopted), cluster)
+        processes = [psutil.Process(answer.get()) for answer in adopted]
     except BaseException as error:
         if watcher is not None:
             watcher.end()
@@ -196,6 +197,21 @@ def _together() -> Iterator[None]:
         watching.join()
 
 
+def _wait_until(ready: Callable[[], bool], cluster: Any) -> None:
+    """Wait for a step of the start, at most a minute. Raises DeviceError as soon as the controller
+    or a worker has ended: ipyparallel would wait on."""
+    deadline = time.monotonic() + _SECONDS_FOR_A_STEP
+    while not ready():
+        (workers,) = (engines.launchers.values() for engines in cluster.engines.values())
+        if not cluster.controller.process.is_running():
+            raise DeviceError("their controller, a process that passes messages, has ended")
+        if sum(worker.process.is_running() for worker in workers) < 2:
+            raise DeviceError("a worker has ended")
+        if time.monotonic() > deadline:
+            raise DeviceError(f"no answer within {_SECONDS_FOR_A_STEP} seconds")
+        time.sleep(0.05)
+
+
 def _settings(rank: int, visible_device: str, folder: str) -> dict[str, str]:
     loopback = _loopback_interface()
     return {
@@ -215,21 +231,6 @@ def _adopt(settings: dict[str, str]) -> int:
     """Run in a worker: take over its settings, before any cell of its own; return its process."""
     os.environ.update(settings)
     return os.getpid()
-
-
-def _visible_devices(pair: Pair) -> list[str]:
-    """CUDA_VISIBLE_DEVICES of each worker: one of the devices that this process may see.
-
-    Empty if a card is there and only simulated devices are used: else one worker would get it.
-    """
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if pair.simulated:
-        cards, _ = driver.hear(driver.ask())
-        return ["", ""] if cards or listed is not None else ["0", "1"]
-    numbers = [number_of(device) for device in pair.devices]
-    if listed is None:
-        return [str(number) for number in numbers]
-    return [listed.split(",")[number].strip() for number in numbers]
 
 
 def _loopback_interface() -> str:

@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
-
 sys.path.insert(0, str(Path(__file__).parent))  # so that the modules of the tests are found
 
 from chapter_kernel import CHAPTERS, ChapterKernel
-from processes import processes_with
+from processes import memory_of
 
 from helpers import driver, survey, timing
 from helpers.frameworks import MODULES, NAMES
@@ -85,13 +83,7 @@ def peak_of(command: list[str], mark: str) -> tuple[float, float]:
 
     def watch() -> None:
         while not over.wait(0.5):
-            total = 0
-            for process in processes_with(MARK, mark):
-                try:
-                    total += process.memory_full_info().pss
-                except (psutil.Error, OSError):  # it ended meanwhile
-                    continue
-            peak[0] = max(peak[0], total / 2**20)
+            peak[0] = max(peak[0], memory_of(MARK, mark))
 
     watching = threading.Thread(target=watch)
     watching.start()

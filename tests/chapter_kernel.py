@@ -7,12 +7,16 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from needs import of_chapter, skip_without
 
 CHAPTERS = Path(__file__).parents[1] / "notebooks"
 
 
 class ChapterKernel:
-    """The cells of one chapter by id, and a kernel to run them in; use it in a ``with`` block."""
+    """The cells of one chapter by id, and a kernel to run them in; use it in a ``with`` block.
+
+    Where the framework of the chapter is not installed, the test is skipped.
+    """
 
     def __init__(self, stem: str) -> None:
         self.stem = stem
@@ -23,6 +27,7 @@ class ChapterKernel:
         )
 
     def __enter__(self) -> "ChapterKernel":
+        skip_without(*of_chapter(self.stem))
         self._setup = self._client.setup_kernel()
         self._setup.__enter__()
         return self

@@ -1,4 +1,5 @@
-"""What a run of a notebook shows, in the form in which two runs are compared."""
+"""What a run of a notebook shows, in the form in which two runs are compared; and what can be run
+again in the end."""
 
 from typing import Any
 
@@ -19,3 +20,11 @@ def outputs_of(notebook: dict[str, Any]) -> dict[str, list[str]]:
             ]
             found[cell["id"]] = [*printed.values(), *shown]
     return found
+
+
+def last_cells(notebook: dict[str, Any]) -> list[str]:
+    """The ids of the last three code cells, without those before the end of the workers. (A cell
+    that needs the workers then says which one to run first: tests/test_workers.py.)"""
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"][-3:]
+    ends = [i for i, cell in enumerate(code) if "workers.stop()" in "".join(cell["source"])]
+    return [cell["id"] for cell in code[max(ends, default=0) :]]

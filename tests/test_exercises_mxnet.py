@@ -117,7 +117,7 @@ def test_each_wrong_step_has_its_own_hint(kernel):
     kernel.execute(
         "for name, source in sources.items():\n"
         "    exec(source)\n"
-        "    said[name] = verdict('mxnet/two-devices', worked_two_devices)\n"
+        "    said[name] = verdict('mxnet/two-devices', worked_step)\n"
     )
     said = json.loads(kernel.execute("print(json.dumps(said))"))
     for name, (_, hint) in WRONG_STEPS.items():
@@ -139,7 +139,7 @@ def test_each_wrong_step_has_its_own_hint(kernel):
 )
 def test_other_right_steps(kernel, replaced):
     kernel.execute(changed(replaced))
-    said = kernel.execute("exercises.check('mxnet/two-devices', worked_two_devices)")
+    said = kernel.execute("exercises.check('mxnet/two-devices', worked_step)")
     assert said.startswith("Right. ")
 
 

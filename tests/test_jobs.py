@@ -6,7 +6,7 @@ import time
 import pytest
 from worker_kernel import PAIR, START
 
-from helpers import jobs, workers
+from helpers import devices, jobs
 
 JOBS = f"""
 {START}
@@ -50,7 +50,7 @@ def test_two_jobs_at_once_each_sees_its_own_device(notebook):
     )
     assert told.splitlines() == [
         "True [1, 2]",
-        f"{sorted(workers._visible_devices(PAIR))} [[], []]",
+        f"{sorted(devices.visible(PAIR))} [[], []]",
         "['device 0', 'device 1'] ['report 1', 'report 2']",
     ]
 

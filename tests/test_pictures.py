@@ -39,10 +39,9 @@ TEXTS = {
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_picture_and_its_text(name):
     picture = DRAWINGS[name]()
-    data, metadata = picture._repr_mimebundle_()
-    assert data["image/png"].startswith(b"\x89PNG") and len(data["image/png"]) < 20_000
-    assert data["text/plain"] == f"[picture] {TEXTS[name]}"
-    assert metadata["image/png"]["alt"] == TEXTS[name]
+    assert picture.png.startswith(b"\x89PNG") and len(picture.png) < 20_000
+    assert repr(picture) == f"[picture] {TEXTS[name]}"
+    assert f'<img alt="{TEXTS[name]}" src="data:image/png;base64,iVBORw0K' in picture._repr_html_()
     assert DRAWINGS[name]().png == picture.png
 
 

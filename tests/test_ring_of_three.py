@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from chapter_kernel import ChapterKernel
+from needs import of_chapter, skip_without
 
 PYTORCH = """
 import sys
@@ -86,6 +87,7 @@ CELLS = {
     ("chapter", "program"), [("03_pytorch", PYTORCH), ("02_tensorflow", TENSORFLOW)]
 )
 def test_three_devices(chapter, program, tmp_path):
+    skip_without(*of_chapter(chapter))
     cells = ChapterKernel(chapter).sources
     sources = [cells[name].removeprefix("%%px\n") for name in CELLS[chapter]]
     script = tmp_path / "three.py"

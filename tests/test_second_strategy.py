@@ -1,9 +1,11 @@
-"""What chapter 2 says of a second MirroredStrategy object, tried with ``fit``."""
+"""What chapters 2 and 5 say of a second MirroredStrategy object, and of an optimizer made outside
+the scope, tried with ``fit``."""
 
 import subprocess
 import sys
 
 import pytest
+from needs import skip_without
 
 SCRIPT = """
 import os, sys
@@ -37,7 +39,40 @@ for strategy, width in ((first, 4), (second, int(sys.argv[2]))):
     ],
 )
 def test_another_size_needs_the_same_object(objects, width, told):
+    skip_without("tensorflow")
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, objects, width], capture_output=True, text=True, timeout=100
     )
     assert ran.stdout.split() == told, ran.stderr
+
+
+OUTSIDE = """
+import os
+os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+from helpers import devices
+pair = devices.pair("tensorflow")
+import tensorflow as tf
+from tensorflow import keras
+
+strategy = tf.distribute.MirroredStrategy(pair.devices)
+for kind in (keras.optimizers.SGD, keras.optimizers.Adam):
+    outside = kind()
+    with strategy.scope():
+        inside = kind()
+    for optimizer in (inside, outside):
+        with strategy.scope():
+            net = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4)])
+            net.compile(optimizer, "mse")
+        try:
+            net.fit(tf.ones([8, 3]), tf.ones([8, 4]), batch_size=4, shuffle=False, verbose=0)
+            print(int(optimizer.iterations.numpy()))
+        except RuntimeError as error:
+            print("Mixing different tf.distribute.Strategy objects" in str(error))
+"""
+
+
+def test_an_optimizer_made_outside_the_scope():
+    """Two steps: what chapter 5 says in its table of traps."""
+    skip_without("tensorflow")
+    ran = subprocess.run([sys.executable, "-c", OUTSIDE], capture_output=True, text=True)
+    assert ran.stdout.split() == ["2", "4", "2", "True"], ran.stderr

@@ -16,9 +16,9 @@ def test_each_worker_knows_its_place_and_stop_ends_both(notebook):
         "names = 'RANK WORLD_SIZE CUDA_VISIBLE_DEVICES OMP_NUM_THREADS'.split()\n"
         "print([os.environ[name] for name in names], 'torch' in sys.modules)"
     )
-    devices = workers._visible_devices(PAIR)
-    assert f"[stdout:0] \n['0', '2', '{devices[0]}', '1'] False" in told
-    assert f"[stdout:1] \n['1', '2', '{devices[1]}', '1'] False" in told
+    cards = devices.visible(PAIR)
+    assert f"[stdout:0] \n['0', '2', '{cards[0]}', '1'] False" in told
+    assert f"[stdout:1] \n['1', '2', '{cards[1]}', '1'] False" in told
     places = notebook.run("%%px\nprint(os.environ['INIT_METHOD'])").splitlines()
     assert places[1] == places[3] and places[1].startswith("file://")
 
@@ -66,11 +66,11 @@ def test_each_worker_sees_one_of_the_users_cards(monkeypatch, variable, cards, s
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if variable is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
-    monkeypatch.setattr(workers.driver, "ask", lambda: None)
-    monkeypatch.setattr(workers.driver, "hear", lambda _: ([object()] * cards, []))
+    monkeypatch.setattr(devices.driver, "ask", lambda: None)
+    monkeypatch.setattr(devices.driver, "hear", lambda _: ([object()] * cards, []))
     names = ("worker 0", "worker 1") if simulated else ("cuda:0", "cuda:1")
     pair = devices.Pair("pytorch", names, simulated, "")
-    assert workers._visible_devices(pair) == expected
+    assert devices.visible(pair) == expected
 
 
 def test_interrupt_ends_both_and_says_so(notebook):

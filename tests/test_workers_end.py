@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+from needs import skip_without
 from worker_kernel import HANG, JOIN, START
 
 
@@ -57,6 +58,7 @@ def test_a_dead_worker_ends_both_and_is_said(notebook):
     ids=["in an all-reduce", "while the other waits for something else"],
 )
 def test_a_worker_killed_in_the_middle_of_a_cell_is_said(notebook, endless):
+    skip_without("pytorch")
     notebook.run(START)
     notebook.run(JOIN)
     notebook.run(

@@ -1,6 +1,6 @@
 """Starts of the workers, each with a kill at a random moment: nothing is left behind.
 
-A start whose controller is killed is given up after a minute, so only a few run each time. More:
+Each takes some seconds, so only a few run each time. More:
 ``RANDOM_KILLS=20 make test ARGS=tests/test_workers_killed.py``
 """
 

@@ -1,11 +1,25 @@
 """What all explorers share: controls, the picture under them, and its sentence."""
 
-import base64
 import html
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from helpers.devices import DeviceError
 from helpers.pictures import Picture
+
+
+class PackageError(ImportError):
+    """A package is not installed. The message says which, and what to do."""
+
+    _render_traceback_ = DeviceError._render_traceback_  # the sentence is the whole answer
+
+
+if importlib.util.find_spec("ipywidgets") is None:
+    raise PackageError(
+        "The explorers need the package ipywidgets, which is not installed here. "
+        "Install it: pip install -r requirements.txt, then restart the kernel."
+    )
 
 
 class Explorer:
@@ -32,17 +46,14 @@ class Explorer:
     def _show(self, _: Any = None) -> None:
         values = {name: control.value for name, control in self.controls.items()}
         self.picture = self.draw(**values)
-        png = base64.b64encode(self.picture.png).decode()
         text = html.escape(self.picture.text)
         # Three lines are kept for the sentence; a screen reader says it at every change.
-        self._shown.value = (
-            f'<img alt="{text}" src="data:image/png;base64,{png}" style="max-width: 100%">'
-            f'<p role="status" style="min-height: 4.5em; max-width: 56em">{text}</p>'
-        )
+        sentence = f'<p role="status" style="min-height: 4.5em; max-width: 56em">{text}</p>'
+        self._shown.value = self.picture._repr_html_() + sentence
 
     def __repr__(self) -> str:
         return repr(self.picture)
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        still, metadata = self.picture._repr_mimebundle_()
-        return {**self._box._repr_mimebundle_(), **still}, metadata
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        still = {"text/html": self.picture._repr_html_(), "text/plain": repr(self)}
+        return {**self._box._repr_mimebundle_(), **still}

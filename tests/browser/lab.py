@@ -67,7 +67,7 @@ def within(seconds: float, holds: Callable[[], Any]) -> Any:
 
 
 class Lab:
-    """JupyterLab on a free port with a copy of each notebook; use it in a ``with`` block.
+    """JupyterLab on a free port, with copies of notebooks and of all scripts; for a ``with`` block.
 
     Copies, settings and running files lie in a temporary folder: nothing of the reader's is
     changed, and no setting of the reader's changes a test. ``folder`` holds the copies; ``address``
@@ -83,6 +83,7 @@ class Lab:
         self._home = Path(self._temporary.name)
         self.folder = self._home / "notebooks"
         self.folder.mkdir()
+        shutil.copytree(NOTEBOOKS / "scripts", self.folder / "scripts")
         for path in self._notebooks:
             shutil.copy(path, self.folder)
         self._set("notification", fetchNews="false", checkForUpdates=False)
@@ -132,7 +133,8 @@ class Lab:
     def _started(self) -> Path | bool:
         """The file with the address; True when the server has ended; False before."""
         files = (self._home / "runtime").glob("jpserver-*.json")
-        return next(files, self._server.poll() is not None)
+        whole = (file for file in files if file.read_text().rstrip().endswith("}"))
+        return next(whole, self._server.poll() is not None)
 
     def processes(self) -> list[psutil.Process]:
         """The kernels and all that they have started; the server itself does not count."""
@@ -192,8 +194,21 @@ class OpenNotebook:
 
     def run_all(self) -> None:
         """Run all cells. Raises AssertionError with the cell when one raises or takes too long."""
-        run = "() => jupyterapp.commands.execute('notebook:run-all-cells')"
-        ended = ends_within(SECONDS_FOR_A_PASS, self.page, run)
+        self._run("() => jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def run_again(self, names: list[str]) -> None:
+        """Run the cells with these ids, one after the other. Raises as ``run_all`` does."""
+        self._run(f"""async () => {{
+            const notebook = jupyterapp.shell.currentWidget.content;
+            const ids = [...notebook.model.cells].map(cell => cell.id);
+            for (const name of {json.dumps(names)}) {{
+                notebook.activeCellIndex = ids.indexOf(name);
+                await jupyterapp.commands.execute('notebook:run-cell');
+            }}
+        }}""")
+
+    def _run(self, function: str) -> None:
+        ended = ends_within(SECONDS_FOR_A_PASS, self.page, function)
         for cell in self.content()["cells"]:
             for output in cell.get("outputs", []):
                 if output["output_type"] == "error":

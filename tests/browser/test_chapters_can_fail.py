@@ -1,4 +1,4 @@
-"""The negative controls: what run_twice must not let pass, each in a small notebook."""
+"""The negative controls: what chapters.run must not let pass, each in a small notebook."""
 
 import chapters
 import nbformat
@@ -24,7 +24,7 @@ def run_twice(lab, browser):
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
         path = lab.folder / "small.ipynb"
         nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=kernel), path)
-        chapters.run_twice(lab, browser, path)
+        chapters.run(lab, browser, path, passes=2)
 
     yield run
     for process in lab.processes():
@@ -48,11 +48,23 @@ def test_a_good_notebook_passes(run_twice):
     [
         ("print(1)", "2\n", "pass 1: .*the-cell: .*1.*, stored: .*2"),
         ("n = globals().get('n', 0) + 1\nprint(n)", "1\n", "pass 2: .*the-cell: .*2"),
+        (
+            "n = globals().get('n', 0) + 1\nprint(n > 2)",
+            "False\n",
+            "the last cells again: .*the-cell: .*True",
+        ),
         ("1 / 0", "", "the-cell: ZeroDivisionError"),
         (SLEEP.replace("\n", "\nif 'sleep' not in globals(): "), "", "left behind: .*sleep"),
         (SLEEP, "", "2 processes became .*sleep"),
     ],
-    ids=["other output", "other output at the second pass", "error", "process left", "one more"],
+    ids=[
+        "other output",
+        "at the second pass",
+        "at the end again",
+        "error",
+        "process left",
+        "one more",
+    ],
 )
 def test_a_fault_is_noticed(run_twice, source, stored, told):
     with pytest.raises(AssertionError, match=told):

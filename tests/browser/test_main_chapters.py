@@ -1,12 +1,12 @@
-"""The chapters 1 to 5, each run twice in a browser."""
+"""The chapters 1 to 5, run in a browser."""
 
 import pytest
-from chapters import MAIN, differences, run_twice
+from chapters import MAIN, differences, passes, run
 
 
 @pytest.mark.parametrize("path", MAIN, ids=lambda path: path.stem)
-def test_chapter(lab, browser, path):
-    run_twice(lab, browser, path)
+def test_chapter(lab, browser, path, pytestconfig):
+    run(lab, browser, path, passes(path, pytestconfig.option.thorough))
 
 
 def test_another_output_is_noticed():

@@ -13,6 +13,7 @@ from strip_widgets import WIDGET, strip
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
+PLAY = "06_play.ipynb"
 MODEL = "0123456789abcdef"
 
 
@@ -24,7 +25,8 @@ def pictures(notebook: nbformat.NotebookNode) -> Iterator[tuple[str, Any]]:
     """Each output with a picture, after the id of its cell."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
+            data = output.get("data", {})
+            if "image/png" in data or Images(data.get("text/html", "")).found:
                 yield cell.id, output
 
 
@@ -38,7 +40,8 @@ def without_alternative(notebook: nbformat.NotebookNode) -> list[str]:
     return [
         name
         for name, output in pictures(notebook)
-        if not (told := output.metadata.get("image/png", {}).get("alt"))
+        if not (found := Images(output.data.get("text/html", "")).found)
+        or not (told := found[0].get("alt"))
         or told not in output.data["text/plain"]
     ]
 
@@ -62,12 +65,12 @@ def exported(notebook: nbformat.NotebookNode) -> str:
 
 
 def wrong_in_export(notebook: nbformat.NotebookNode) -> list[str]:
-    """The cells whose picture is missing in the HTML."""
-    sources = {"".join(image["src"].split()) for image in Images(exported(notebook)).found}
+    """The cells whose picture, with its alternative text, is missing in the HTML."""
+    page = Images(exported(notebook)).found
     found = [
         f"{name}: no picture"
         for name, output in pictures(notebook)
-        if "data:image/png;base64," + "".join(output.data["image/png"].split()) not in sources
+        if Images(output.data["text/html"]).found[0] not in page
     ]
     shown = {name for name, _ in pictures(notebook)}
     return found + [f"{name}: no still" for name in explorers(notebook) if name not in shown]
@@ -76,7 +79,7 @@ def wrong_in_export(notebook: nbformat.NotebookNode) -> list[str]:
 @pytest.fixture
 def explorer_as_run() -> nbformat.NotebookNode:
     """The notebook with the explorers as a kernel leaves it: with widgets in its outputs."""
-    notebook = read(NOTEBOOKS / "06_play.ipynb")
+    notebook = read(NOTEBOOKS / PLAY)
     for cell in notebook.cells:
         if cell.id in explorers(notebook):
             view = {"model_id": MODEL, "version_major": 2, "version_minor": 0}
@@ -102,18 +105,12 @@ def test_faults_are_noticed(explorer_as_run):
     assert wrong_in_export(explorer_as_run) == [f"{name}: no picture" for name in ids]
     strip(explorer_as_run)
     assert wrong_in_export(explorer_as_run) == []
-    name, output = next(pictures(explorer_as_run))
-    output.metadata["image/png"]["alt"] = ""
-    assert without_alternative(explorer_as_run) == [name]
-    del output.data["image/png"]
-    assert wrong_in_export(explorer_as_run) == [f"{name}: no still"]
-
-
-@pytest.mark.xfail(reason="nbconvert 7.17 does not write the alternative text that is stored")
-def test_export_has_the_alternative_texts():
-    notebook = read(NOTEBOOKS / "06_play.ipynb")
-    told = {image.get("alt") for image in Images(exported(notebook)).found}
-    assert told >= {output.metadata["image/png"]["alt"] for _, output in pictures(notebook)}
+    (name, output), (other, png), *_ = pictures(explorer_as_run)
+    output.data["text/html"] = output.data["text/html"].replace('alt="', 'title="')
+    png.data["image/png"] = png.data.pop("text/html")
+    assert without_alternative(explorer_as_run) == [name, other]
+    del output.data["text/html"], png.data["image/png"]
+    assert wrong_in_export(explorer_as_run) == [f"{name}: no still", f"{other}: no still"]
 
 
 # --- in JupyterLab, opened and not run ---
@@ -134,22 +131,23 @@ def not_shown(lab: Lab, browser: Any, name: str) -> list[str]:
 
 
 def test_before_a_run_each_explorer_is_a_still_picture(lab, browser):
-    assert not_shown(lab, browser, "06_play.ipynb") == []
+    assert not_shown(lab, browser, PLAY) == []
 
 
 def test_an_explorer_without_a_picture_is_noticed(browser, explorer_as_run, tmp_path):
     """The negative control: only the widget is stored."""
     for _, output in pictures(explorer_as_run):
-        del output.data["image/png"]
+        del output.data["text/html"]
     nbformat.write(explorer_as_run, tmp_path / "as_run.ipynb")
     with Lab(tmp_path / "as_run.ipynb") as lab:
         told = not_shown(lab, browser, "as_run.ipynb")
     assert len(told) == len(explorers(explorer_as_run))
 
 
-@pytest.mark.xfail(reason="JupyterLab 4.6 does not write the alternative text that is stored")
-def test_pictures_on_the_page_have_an_alternative_text(lab, browser):
-    with lab.open(browser, "06_play.ipynb") as notebook:
+def test_pictures_on_the_page_have_their_alternative_text(lab, browser):
+    stored = [Images(o.data["text/html"]).found[0] for _, o in pictures(read(lab.folder / PLAY))]
+    with lab.open(browser, PLAY) as notebook:
         images = notebook.page.locator(".jp-OutputArea-output img")
-        assert images.count()
-        assert images.count() == notebook.page.locator(".jp-OutputArea-output img[alt]").count()
+        within(10, lambda: images.count() == len(stored))
+        alternatives = images.evaluate_all("all => all.map(image => image.alt)")
+    assert alternatives == [image["alt"] for image in stored]
