@@ -12,7 +12,8 @@ _missing = ""
 
 def require(framework: str | None = None, apart: bool = False) -> None:
     """Import ``framework``, its start-up log held back. Where it cannot be used, say why and skip
-    what follows. With ``apart`` the import is tried in a process of its own, not here.
+    what follows. The import is tried in a process of its own first, as it may crash or hang; with
+    ``apart`` only there.
 
     Skipped cells print one line in place of running, up to the next cell that calls
     ``chapter.require``; without a framework, that call ends the skipping.
@@ -22,7 +23,9 @@ def require(framework: str | None = None, apart: bool = False) -> None:
     if framework is None:
         return
     name = NAMES[framework]
-    told = sight_apart(framework).error if apart else _import_error(framework)
+    told = sight_apart(framework).error
+    if not told and not apart:
+        told = _import_error(framework)
     if told:
         gap = import_gap(framework, told)
         print(f"{name} cannot be used here: {told}")
@@ -57,7 +60,9 @@ def versions(*packages: str) -> str:
 
 
 def _version(package: str) -> str:
+    """Of a module, too, whose distribution has another name: tensorflow-cpu, mxnet-cu117."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return "is not installed"
+        others = metadata.packages_distributions().get(package)
+        return metadata.version(others[0]) if others else "is not installed"
