@@ -7,9 +7,11 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from jupyter_client.connect import LocalPortCache
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, NbCellError
 
+from helpers import hosts
 from helpers.frameworks import MODULES
 from tests.needs import not_installed, of_chapter, skip_without
 
@@ -37,6 +39,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_header() -> list[str]:
     """Say which framework is missing."""
     return [f"not installed, so skipped: {name}" for name in not_installed(*MODULES)]
+
+
+# --- A kernel that does not start ---
+
+# Jupyter's own choice can be taken by any connection before the kernel, some seconds later, has it.
+LocalPortCache.find_available_port = lambda cache, ip: hosts.free_port()
 
 
 # --- A kernel that dies ---

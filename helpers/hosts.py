@@ -5,17 +5,20 @@ joined by a virtual cable, are two hosts for everything that crosses the network
 cores they share. See ``man ip-netns`` and ``man veth``.
 """
 
+import itertools
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import psutil
 
 _NAME = "two-gpus"
+_numbers = itertools.count(997 * os.getpid())  # so that two processes are far apart
 
 
 class Host(NamedTuple):
@@ -44,6 +47,20 @@ def two_hosts() -> Iterator[tuple[Host, Host]]:
         yield _joined(*names)
     finally:
         _remove(names)
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody uses now, another one at each call.
+
+    It lies below those that a system gives away by itself (Linux: 32768 to 60999, by default of
+    ``net.ipv4.ip_local_port_range``; macOS and Windows: from 49152). One of those could go to the
+    connection of any program before the one that is being started here has taken it.
+    """
+    for number in _numbers:
+        port = 20_000 + number % 12_000
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            break
+    return port
 
 
 def why_not() -> str:

@@ -28,6 +28,7 @@ from typing import Any
 import psutil
 
 from helpers.devices import DeviceError, Pair, visible
+from helpers.hosts import free_port
 
 _MARK = "HELPERS_WORKERS_MARK"
 _SECONDS_FOR_A_STEP = 60  # of the start: a busy machine needs ten for the slowest one
@@ -106,7 +107,8 @@ def start(pair: Pair) -> Workers:
         cluster = ipyparallel.Cluster(
             n=2,
             controller_ip="127.0.0.1",
-            controller_args=["--nodb"],  # else it keeps a copy of everything that is fetched
+            # Without nodb it keeps a copy of everything that is fetched; it takes 16 ports.
+            controller_args=["--nodb", f"--ports={','.join(str(free_port()) for _ in range(16))}"],
             profile_dir=watcher.folder,
             load_profile=False,
             config=config,

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import pty
-import socket
 import struct
 import subprocess
 import sys
@@ -249,12 +248,12 @@ def test_a_terminal_gets_a_progress_bar():
 
 
 def start_all(
-    workers: tuple[hosts.Host, ...], port: int, *options: str, file: str = "train_mxnet.py"
+    workers: tuple[hosts.Host, ...], *options: str, file: str = "train_mxnet.py"
 ) -> list[subprocess.Popen]:
     """A scheduler, a server, and a worker on each of these hosts."""
     shared = {
         "DMLC_PS_ROOT_URI": workers[0].address,
-        "DMLC_PS_ROOT_PORT": str(port),
+        "DMLC_PS_ROOT_PORT": str(hosts.free_port()),
         "DMLC_NUM_SERVER": "1",
         "DMLC_NUM_WORKER": str(len(workers)),
     }
@@ -289,7 +288,7 @@ def test_two_hosts_equal_one_device_and_the_check_can_fail():
     skip_without_two_hosts()
     train(command(*files("one"), "--epochs", "2", "--devices", "1"))
     with hosts.two_hosts() as two:
-        told = ended(start_all(two, 9091, *files("hosts"), "--epochs", "2"))
+        told = ended(start_all(two, *files("hosts"), "--epochs", "2"))
     assert [(status, errors) for status, _, errors in told] == [(0, "")] * 4
     printed = "".join(output for _, output, _ in told)
     assert printed.count("epoch 1: loss") == printed.count("test accuracy") == 1  # one talks
@@ -297,7 +296,7 @@ def test_two_hosts_equal_one_device_and_the_check_can_fail():
     assert gap("one", "hosts") <= 1e-6
     file = broken("same_rows.py", "store.num_workers)[store.rank]", "store.num_workers)[0]")
     with hosts.two_hosts() as two:
-        told = ended(start_all(two, 9091, *files("same"), "--epochs", "2", file=file))
+        told = ended(start_all(two, *files("same"), "--epochs", "2", file=file))
     assert [status for status, _, _ in told] == [0] * 4
     assert gap("one", "same") > 1e-3
 
@@ -307,7 +306,7 @@ def test_the_others_wait_for_a_killed_worker_and_all_go_on_from_the_checkpoint()
     train(command(*files("unbroken"), "--epochs", "3", "--devices", "1"))
     file = broken("killed.py", LINE, KILL + LINE)
     with hosts.two_hosts() as two:
-        processes = start_all(two, 9091, *files("lost"), "--epochs", "3", file=file)
+        processes = start_all(two, *files("lost"), "--epochs", "3", file=file)
         try:
             deadline = time.monotonic() + LIMIT
             while all(process.poll() is None for process in processes):
@@ -321,14 +320,14 @@ def test_the_others_wait_for_a_killed_worker_and_all_go_on_from_the_checkpoint()
                 process.communicate()
         assert statuses[:2] == [None, None]
         assert sorted(statuses[2:], key=str) == [-9, None]
-        told = ended(start_all(two, 9091, *files("lost"), "--epochs", "3", "--resume"))
+        told = ended(start_all(two, *files("lost"), "--epochs", "3", "--resume"))
     assert [(status, errors) for status, _, errors in told] == [(0, "")] * 4
     assert gap("unbroken", "lost") <= 1e-6
 
 
 def test_all_workers_hear_of_a_checkpoint_that_cannot_be_used():
     """On loopback, which is everywhere. As both workers end, scheduler and server do so, too."""
-    told = ended(start_all(hosts.LOOPBACK, free_port(), "--checkpoint", "gone.npz", "--resume"))
+    told = ended(start_all(hosts.LOOPBACK, "--checkpoint", "gone.npz", "--resume"))
     assert [status for status, _, _ in told] == [0, 0, 2, 2]
     assert sorted(errors for _, _, errors in told[2:]) == [
         "train_mxnet.py: The first worker cannot go on from its checkpoint.\n",
@@ -355,12 +354,6 @@ def test_with_a_wait_no_gradient_overtakes_the_first_weights():
     """Why the script waits before its first step. Without the wait a part of the weights is wrong
     on a busy machine, and on an idle one perhaps none: so there is no control."""
     Path("weights_first.py").write_text(WEIGHTS_FIRST)
-    told = ended(start_all(hosts.LOOPBACK, free_port(), file="weights_first.py"))
+    told = ended(start_all(hosts.LOOPBACK, file="weights_first.py"))
     assert [status for status, _, _ in told] == [0] * 4
     assert [output for _, output, _ in told[2:]] == ["wrong: 0\n"] * 2
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -2,7 +2,6 @@
 device, two, and two hosts give the same training, each mistake one sentence, a killed run goes on.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -169,7 +168,9 @@ def test_on_two_hosts_a_killed_worker_ends_the_other_and_both_go_on_from_the_che
     with hosts.two_hosts() as two:
         first, second = finish(*workers(two, *files("hosts"), source=killing(1)))
     assert (first[0], second[0]) == (1, -signal.SIGKILL)
-    assert "The following tasks are unhealthy (stopped sending heartbeats)" in first[2]
+    # Killed between two steps it is missed by its silence, within a step by its broken connection.
+    silence = "The following tasks are unhealthy (stopped sending heartbeats)"
+    assert silence in first[2] or "Collective ops is aborted by: " in first[2]
     assert first[2].splitlines()[-1] == (
         "Another worker is gone. Start all of them again, with --resume."
     )
@@ -197,7 +198,7 @@ net.fit(tf.ones([8, 3]), tf.ones([8, 2]), batch_size=4, shuffle=False, verbose=0
 def test_a_worker_alone_waits_sigterm_does_not_end_it_and_fit_fails(tmp_path):
     """Three rows in the table of traps."""
     skip_without("tensorflow")
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    addresses = [f"127.0.0.1:{hosts.free_port()}" for _ in range(2)]
     first, second = (
         {"TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
         for task in ({"type": "worker", "index": index} for index in range(2))
@@ -254,14 +255,6 @@ def wait_for(words: str, log: Path) -> None:
     while words not in log.read_text():
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.1)
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        servers = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [server.getsockname()[1] for server in servers]
 
 
 def test_help_names_every_option_and_two_command_lines(tmp_path):

@@ -1,6 +1,8 @@
 """Two hosts on one machine: apart, joined, and gone afterwards."""
 
+import itertools
 import os
+import socket
 import subprocess
 import sys
 
@@ -87,3 +89,13 @@ def test_where_namespaces_are_not_allowed_both_are_loopback(tmp_path, monkeypatc
     )
     with hosts.two_hosts() as both:
         assert both == hosts.LOOPBACK
+
+
+def test_a_free_port_is_new_and_below_those_that_systems_give_away(monkeypatch):
+    found = [hosts.free_port() for _ in range(100)]
+    assert len(set(found)) == 100 and min(found) > 1023 and max(found) < 32_768
+    monkeypatch.setattr(hosts, "_numbers", itertools.count(found[0] - 20_000))
+    assert hosts.free_port() == found[0]
+    monkeypatch.setattr(hosts, "_numbers", itertools.count(found[0] - 20_000))
+    with socket.create_server(("127.0.0.1", found[0])):
+        assert hosts.free_port() != found[0]
