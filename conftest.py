@@ -99,6 +99,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a cell whose kernel has died, and a chapter whose framework is not installed."""
     if isinstance(item, IPyNbCell):
+        item.output_timeout = 60  # seconds; nbval's own 5 are short on a busy machine
         skip_without(*of_chapter(item.path.stem))
         if hasattr(item.parent, "died"):
             pytest.skip(item.parent.died)

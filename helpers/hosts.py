@@ -5,20 +5,21 @@ joined by a virtual cable, are two hosts for everything that crosses the network
 cores they share. See ``man ip-netns`` and ``man veth``.
 """
 
-import itertools
 import os
+import secrets
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import psutil
 
 _NAME = "two-gpus"
-_numbers = itertools.count(997 * os.getpid())  # so that two processes are far apart
+_PORTS = range(20_000, 32_768)
+_holders: list[socket.socket] = []  # of the last ports
 
 
 class Host(NamedTuple):
@@ -50,17 +51,25 @@ def two_hosts() -> Iterator[tuple[Host, Host]]:
 
 
 def free_port() -> int:
-    """A TCP port of this machine that nobody uses now, another one at each call.
+    """A TCP port of this machine that nobody uses now, for a program that is about to be started.
 
     It lies below those that a system gives away by itself (Linux: 32768 to 60999, by default of
-    ``net.ipv4.ip_local_port_range``; macOS and Windows: from 49152). One of those could go to the
-    connection of any program before the one that is being started here has taken it.
+    ``net.ipv4.ip_local_port_range``; macOS and Windows: from 49152), and this process holds it for
+    a while, so that no other call finds it: see ``SO_REUSEADDR`` in ``man 7 socket``.
     """
-    for number in _numbers:
-        port = 20_000 + number % 12_000
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            break
-    return port
+    while True:
+        holder = socket.socket()
+        try:
+            port = secrets.choice(_PORTS)
+            holder.bind(("127.0.0.1", port))  # fails where it is used or held
+        except OSError:
+            holder.close()
+        else:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server may share it
+            _holders.append(holder)
+            if len(_holders) > 100:
+                _holders.pop(0).close()
+            return port
 
 
 def why_not() -> str:

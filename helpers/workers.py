@@ -103,12 +103,14 @@ def start(pair: Pair) -> Workers:
     try:
         watcher = _Watcher()
         config = Config()
+        # The seconds in which it must be registered; 5 are short on a busy machine.
+        config.EngineLauncher.engine_args = [f"--IPEngine.timeout={_SECONDS_FOR_A_STEP}"]
         config.BaseLauncher.environment = {_MARK: watcher.mark, "OMP_NUM_THREADS": "1"}
         cluster = ipyparallel.Cluster(
             n=2,
             controller_ip="127.0.0.1",
-            # Without nodb it keeps a copy of everything that is fetched; it takes 16 ports.
-            controller_args=["--nodb", f"--ports={','.join(str(free_port()) for _ in range(16))}"],
+            # Without nodb it keeps a copy of everything that is fetched; it takes 18 ports.
+            controller_args=["--nodb", f"--ports={','.join(str(free_port()) for _ in range(18))}"],
             profile_dir=watcher.folder,
             load_profile=False,
             config=config,
@@ -117,7 +119,7 @@ def start(pair: Pair) -> Workers:
             log_level=50,
         )
         cluster.start_cluster_sync()
-        client = cluster.connect_client_sync()
+        client = cluster.connect_client_sync(timeout=_SECONDS_FOR_A_STEP)
         _wait_until(lambda: len(client.ids) == 2, cluster)
         cards = enumerate(visible(pair))
         settings = [_settings(rank, card, watcher.folder) for rank, card in cards]

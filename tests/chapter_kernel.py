@@ -23,7 +23,10 @@ class ChapterKernel:
         notebook = nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
         self.sources = {c.id: c.source for c in notebook.cells if c.cell_type == "code"}
         self._client = NotebookClient(
-            nbformat.v4.new_notebook(), timeout=120, resources={"metadata": {"path": CHAPTERS}}
+            nbformat.v4.new_notebook(),
+            timeout=300,
+            iopub_timeout=60,
+            resources={"metadata": {"path": CHAPTERS}},
         )
 
     def __enter__(self) -> "ChapterKernel":

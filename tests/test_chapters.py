@@ -21,7 +21,9 @@ CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 def test_chapter_runs_again_and_again_in_one_kernel(path, monkeypatch):
     monkeypatch.setenv("TEST_CHAPTERS_MARK", path.stem)
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": path.parent}})
+    client = NotebookClient(
+        notebook, timeout=300, iopub_timeout=60, resources={"metadata": {"path": path.parent}}
+    )
     code = [place for place, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     last = [place for place in code if notebook.cells[place].id in last_cells(notebook)]
     passes = []

@@ -196,7 +196,9 @@ def test_rank_0_of_two_hosts_is_killed_and_both_go_on(one, tmp_path):
             commands.append([*node(number, two), *own])
         first, second = run(tmp_path, *commands)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert "exitcode: -9" in first.stderr and "by peer" in second.stderr
+    # The other worker fails at the broken connection, or torchrun ends it before.
+    ended = ("by peer", "Broken pipe", "closing signal SIGTERM")
+    assert "exitcode: -9" in first.stderr and any(how in second.stderr for how in ended)
     assert "going on after epoch 1\n" in first.stdout and second.stdout == ""
     assert [path.name for path in folders[1].iterdir()] == ["run.py"]
     assert max(gaps(one, folders[0], "run")) < 1e-6

@@ -52,7 +52,9 @@ def put(folder: Path, monkeypatch: pytest.MonkeyPatch, **ways: tuple[str, str]) 
 def run(stem: str) -> str:
     """Run a chapter; return all that it printed. Raises CellExecutionError."""
     notebook = nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": CHAPTERS}}).execute()
+    NotebookClient(
+        notebook, timeout=300, iopub_timeout=60, resources={"metadata": {"path": CHAPTERS}}
+    ).execute()
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
     return "".join(out.get("text", "") for out in outputs)
 

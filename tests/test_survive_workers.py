@@ -41,7 +41,7 @@ def test_it_is_said_at_once(program, told):
     with pytest.raises(DeviceError, match=rf"did not start: {told}\. Run this cell again\."):
         workers.start(PAIR)
     killing.join()
-    assert psutil.Process().children() == []
+    assert psutil.wait_procs(psutil.Process().children(), timeout=30)[1] == []
     assert "worker 1 of 2" in repr(workers.start(PAIR))
     workers.stop()
-    assert psutil.Process().children() == []
+    assert psutil.wait_procs(psutil.Process().children(), timeout=30)[1] == []

@@ -73,7 +73,7 @@ class Notebook:
                     found.append(" ".join(process.cmdline()[:4]))
         return found
 
-    def left_in_the_end(self, seconds: float = 10) -> list[str]:
+    def left_in_the_end(self, seconds: float = 30) -> list[str]:
         """What is still left after ``seconds``; the answer comes as soon as nothing is."""
         deadline = time.monotonic() + seconds
         while self.left() and time.monotonic() < deadline:

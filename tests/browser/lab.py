@@ -36,7 +36,7 @@ FLAGS = (
     "--disable-sync",
 )
 MARK = "TEST_LAB_MARK"  # JupyterLab and every process below it have this variable
-SECONDS_FOR_A_PASS = 300
+SECONDS_FOR_A_PASS = 900
 
 
 def found() -> str | None:
@@ -79,7 +79,7 @@ class Lab:
         self._notebooks, self._theme = notebooks, theme
 
     def __enter__(self) -> "Lab":
-        self._temporary = tempfile.TemporaryDirectory(prefix="lab-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
         self._home = Path(self._temporary.name)
         self.folder = self._home / "notebooks"
         self.folder.mkdir()
@@ -92,7 +92,7 @@ class Lab:
             self._server = subprocess.Popen(
                 self._command(), cwd=self.folder, env=self._environment(), stdout=log, stderr=log
             )
-        written = within(60, self._started)  # JupyterLab writes its address when it is ready
+        written = within(180, self._started)  # JupyterLab writes its address when it is ready
         if not isinstance(written, Path):
             told = self._log.read_text()
             self.__exit__()
