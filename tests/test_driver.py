@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import driver
@@ -132,7 +132,7 @@ def test_a_row_is_a_card_or_nothing(row, card):
     assert driver._card(row) == card
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)), st.data())
 def test_mangled_output_never_raises_and_never_invents_a_card(noise, data):
     good = ROWS.encode()
@@ -350,7 +350,7 @@ ENTRIES = st.one_of(
 )
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000)
 @given(st.lists(ENTRIES, max_size=5).map(",".join))
 def test_any_string_follows_the_documented_rules(value):
     cards, gaps = visible([S, L], PCI | {"CUDA_VISIBLE_DEVICES": value})

@@ -5,7 +5,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -14,7 +14,6 @@ from helpers.explore.rows import draw, means, share_out
 
 SPEEDS = st.lists(st.floats(0.1, 10), min_size=1, max_size=6)
 ROWS = st.integers(1, 200)
-ANY_TIME = settings(deadline=None)  # a busy machine is no failure
 
 
 @pytest.mark.parametrize(
@@ -37,7 +36,6 @@ def test_rows_are_shared_out_as_worked_out_by_hand(rows, speeds, sizes):
     assert share_out(rows, speeds) == sizes
 
 
-@ANY_TIME
 @given(ROWS, SPEEDS)
 def test_no_row_is_lost_and_no_share_is_a_row_away_from_its_quota(rows, speeds):
     sizes = share_out(rows, speeds)
@@ -46,7 +44,6 @@ def test_no_row_is_lost_and_no_share_is_a_row_away_from_its_quota(rows, speeds):
         assert abs(size - rows * speed / sum(speeds)) < 1 + 1e-9
 
 
-@ANY_TIME
 @given(ROWS, st.integers(1, 8))
 def test_equal_speeds_give_the_cut_of_the_chapters(rows, devices):
     each, odd = divmod(rows, devices)
@@ -78,7 +75,6 @@ def test_the_naive_mean_is_right_for_equal_shards_only():
     assert right == 5.5 and math.isnan(naive)
 
 
-@ANY_TIME
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=40), st.integers(1, 5))
 def test_weighted_by_their_rows_the_devices_means_give_the_right_mean(values, devices):
     sizes = share_out(len(values), [1] * devices)

@@ -71,7 +71,7 @@ def test_a_job_that_raises_keeps_its_traceback_and_the_others_their_results(note
 def test_five_jobs_never_two_on_one_device(notebook):
     notebook.run(JOBS)
     told = notebook.run(
-        "done = jobs.collect(send(sleep, 0.8, 0.2, 0.2, 0.2, 0.2))\n"
+        "done = jobs.collect(send(sleep, 3, 0.2, 0.2, 0.2, 0.2))\n"
         "print([job.value for job in done])\n"
         "for device in ('device 0', 'device 1'):\n"
         "    spans = sorted(job.span[2:] for job in done if job.span.device == device)\n"
@@ -79,7 +79,7 @@ def test_five_jobs_never_two_on_one_device(notebook):
         "print(sorted(sum(job.span.device == d for job in done) for d in ('device 0', 'device 1')))"
     )
     # The free device takes the next job: one gets the long job only, the other all short ones.
-    assert told.splitlines() == ["[0.8, 0.2, 0.2, 0.2, 0.2]", "True True [1, 4]"]
+    assert told.splitlines() == ["[3, 0.2, 0.2, 0.2, 0.2]", "True True [1, 4]"]
 
 
 def test_a_job_out_of_time_is_ended_also_in_compiled_code(notebook):

@@ -192,10 +192,10 @@ def test_frameworks_that_crash_hang_or_talk_spoil_nothing(frameworks, monkeypatc
     stand_in(frameworks, "tensorflow", "import os; os._exit(7)")
     stand_in(frameworks, "torch", "import time; time.sleep(600)")
     stand_in(frameworks, "mxnet", "print('hello' * 9); raise OSError('libcudart.so.11: <b>')")
-    monkeypatch.setattr(survey, "_SECONDS", 10)
+    monkeypatch.setattr(survey, "_SECONDS", 20)
     told = str(devices.survey())
     assert 'TensorFlow: its process gave no answer (exit code 7, "no output")' in told
-    assert "PyTorch: its process gave no answer (no answer within 10 seconds)" in told
+    assert "PyTorch: its process gave no answer (no answer within 20 seconds)" in told
     assert "MXNet: a CUDA library is missing (OSError: libcudart.so.11: <b>)" in told
 
 
