@@ -10,7 +10,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -30,7 +29,14 @@ class Host(NamedTuple):
     prefix: tuple[str, ...] = ()
 
 
-_THIS_MACHINE = Host("127.0.0.1", "lo0" if sys.platform == "darwin" else "lo")
+def _loopback_interface() -> str:
+    """The network interface that never leaves this machine, lo on Linux, lo0 on macOS; empty where
+    there is none."""
+    cards = psutil.net_if_addrs().items()
+    return next((name for name, own in cards if any(a.address == "127.0.0.1" for a in own)), "")
+
+
+_THIS_MACHINE = Host("127.0.0.1", _loopback_interface())
 LOOPBACK = (_THIS_MACHINE, _THIS_MACHINE)
 
 

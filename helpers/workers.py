@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 from helpers.devices import DeviceError, Pair, visible
-from helpers.hosts import free_port
+from helpers.hosts import LOOPBACK, free_port
 
 _MARK = "HELPERS_WORKERS_MARK"
 _SECONDS_FOR_A_STEP = 60  # of the start: a busy machine needs ten for the slowest one
@@ -217,7 +217,9 @@ def _wait_until(ready: Callable[[], bool], cluster: Any) -> None:
 
 
 def _settings(rank: int, visible_device: str, folder: str) -> dict[str, str]:
-    loopback = _loopback_interface()
+    loopback = LOOPBACK[0].interface
+    if not loopback:
+        raise DeviceError("This machine has no loopback network interface: workers cannot talk.")
     return {
         "RANK": str(rank),
         "LOCAL_RANK": "0",  # each worker sees one device, and that one is number 0
@@ -235,14 +237,6 @@ def _adopt(settings: dict[str, str]) -> int:
     """Run in a worker: take over its settings, before any cell of its own; return its process."""
     os.environ.update(settings)
     return os.getpid()
-
-
-def _loopback_interface() -> str:
-    """Name of the network interface that never leaves this machine: lo on Linux, lo0 on macOS."""
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(address.address == "127.0.0.1" for address in addresses):
-            return name
-    raise DeviceError("This machine has no loopback network interface: workers cannot talk.")
 
 
 def _route_px(client: Any) -> None:

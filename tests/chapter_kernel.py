@@ -12,6 +12,12 @@ from needs import of_chapter, skip_without
 CHAPTERS = Path(__file__).parents[1] / "notebooks"
 
 
+def client_of(notebook: nbformat.NotebookNode) -> NotebookClient:
+    """What runs these cells in the folder of the chapters; its limits are for a busy machine."""
+    folder = {"metadata": {"path": CHAPTERS}}
+    return NotebookClient(notebook, timeout=300, iopub_timeout=60, resources=folder)
+
+
 class ChapterKernel:
     """The cells of one chapter by id, and a kernel to run them in; use it in a ``with`` block.
 
@@ -22,12 +28,7 @@ class ChapterKernel:
         self.stem = stem
         notebook = nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
         self.sources = {c.id: c.source for c in notebook.cells if c.cell_type == "code"}
-        self._client = NotebookClient(
-            nbformat.v4.new_notebook(),
-            timeout=300,
-            iopub_timeout=60,
-            resources={"metadata": {"path": CHAPTERS}},
-        )
+        self._client = client_of(nbformat.v4.new_notebook())
 
     def __enter__(self) -> "ChapterKernel":
         skip_without(*of_chapter(self.stem))

@@ -3,27 +3,23 @@
 Where a browser is found, tests/browser does the same in JupyterLab.
 """
 
-from pathlib import Path
-
 import nbformat
 import psutil
 import pytest
 from browser.lab import found
-from nbclient import NotebookClient
+from chapter_kernel import CHAPTERS, client_of
 from outputs import last_cells, outputs_of
 from processes import processes_with
 
-CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+PATHS = sorted(CHAPTERS.glob("*.ipynb"))
 
 
 @pytest.mark.skipif(found() is not None, reason="done by tests/browser, in a browser")
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_chapter_runs_again_and_again_in_one_kernel(path, monkeypatch):
     monkeypatch.setenv("TEST_CHAPTERS_MARK", path.stem)
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook, timeout=300, iopub_timeout=60, resources={"metadata": {"path": path.parent}}
-    )
+    client = client_of(notebook)
     code = [place for place, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     last = [place for place in code if notebook.cells[place].id in last_cells(notebook)]
     passes = []

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
+from chapter_kernel import CHAPTERS, client_of
 from needs import skip_without
 
 from helpers import devices, survey
 from helpers.frameworks import MODULES, NAMES
-
-CHAPTERS = Path(__file__).parents[1] / "notebooks"
 
 # The module in place of the real one, and what is said of it.
 MISSING = (
@@ -52,9 +50,7 @@ def put(folder: Path, monkeypatch: pytest.MonkeyPatch, **ways: tuple[str, str]) 
 def run(stem: str) -> str:
     """Run a chapter; return all that it printed. Raises CellExecutionError."""
     notebook = nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
-    NotebookClient(
-        notebook, timeout=300, iopub_timeout=60, resources={"metadata": {"path": CHAPTERS}}
-    ).execute()
+    client_of(notebook).execute()
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
     return "".join(out.get("text", "") for out in outputs)
 
