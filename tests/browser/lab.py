@@ -5,12 +5,13 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the modules of the tests are found
 
 from processes import processes_with
+
+from helpers.hosts import free_port
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 NEEDED = (
@@ -92,12 +95,12 @@ class Lab:
             self._server = subprocess.Popen(
                 self._command(), cwd=self.folder, env=self._environment(), stdout=log, stderr=log
             )
-        written = within(180, self._started)  # JupyterLab writes its address when it is ready
-        if not isinstance(written, Path):
+        address = within(180, self._started)
+        if not isinstance(address, str):
             told = self._log.read_text()
             self.__exit__()
             raise RuntimeError(f"JupyterLab did not start: {told}")
-        self.address = json.loads(written.read_text())["url"]
+        self.address = address
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -117,7 +120,8 @@ class Lab:
     def _command(self) -> list[str]:
         as_root = os.name == "posix" and os.getuid() == 0
         return [
-            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ServerApp.port=0"),
+            *(sys.executable, "-m", "jupyterlab", "--no-browser"),
+            f"--ServerApp.port={free_port()}",
             f"--IdentityProvider.token={self.token}",
             "--LabApp.expose_app_in_browser=True",
             *(["--allow-root"] if as_root else []),
@@ -130,11 +134,17 @@ class Lab:
         folders = {f"JUPYTER_{kind.upper()}_DIR": str(self._home / kind) for kind in kinds}
         return {**os.environ, **folders, "PATH": path, MARK: self.token}
 
-    def _started(self) -> Path | bool:
-        """The file with the address; True when the server has ended; False before."""
-        files = (self._home / "runtime").glob("jpserver-*.json")
-        whole = (file for file in files if file.read_text().rstrip().endswith("}"))
-        return next(whole, self._server.poll() is not None)
+    def _started(self) -> str | bool:
+        """The address; True when the server has ended; False before.
+
+        JupyterLab writes its address a moment before it listens there.
+        """
+        for file in (self._home / "runtime").glob("jpserver-*.json"):
+            with suppress(json.JSONDecodeError, OSError):  # half written; not listening
+                told = json.loads(file.read_text())
+                socket.create_connection((told["hostname"], told["port"]), 10).close()
+                return told["url"]
+        return self._server.poll() is not None
 
     def processes(self) -> list[psutil.Process]:
         """The kernels and all that they have started; the server itself does not count."""

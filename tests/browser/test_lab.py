@@ -1,5 +1,9 @@
 """JupyterLab starts on a free port, wants its token, and ends with all that it has started."""
 
+import json
+import socket
+import sys
+from subprocess import PIPE, Popen
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -13,6 +17,24 @@ def status(lab: Lab, path: str, token: str, method: str = "GET") -> int:
     headers = {"Authorization": f"token {token}"}
     with urlopen(Request(lab.address + path, headers=headers, method=method), timeout=30) as reply:
         return reply.status
+
+
+def test_an_address_counts_when_somebody_listens_there(tmp_path):
+    lab = Lab()
+    lab._home, file = tmp_path, tmp_path / "runtime/jpserver-1.json"
+    file.parent.mkdir()
+    lab._server = Popen([sys.executable, "-c", "input()"], stdin=PIPE)
+    with lab._server, socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        told = {"hostname": "127.0.0.1", "port": server.getsockname()[1], "url": "the address"}
+        file.write_text(json.dumps(told)[:-1])
+        assert lab._started() is False
+        file.write_text(json.dumps(told))
+        assert lab._started() is False
+        server.listen()
+        assert lab._started() == "the address"
+    file.unlink()
+    assert lab._started() is True
 
 
 def test_two_run_side_by_side_each_with_its_own_token(lab):
